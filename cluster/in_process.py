@@ -1,0 +1,23 @@
+"""The whole cluster in one process, for tests: gRPC servers on threads.
+
+TensorFlow cannot stop such servers, so a process can have one such cluster in its life.
+"""
+
+from typing import Any
+
+from cluster import server
+from cluster.spec import ClusterSpec
+
+_servers: list[Any] = []
+
+
+def start(spec: ClusterSpec, *, intra_op_threads: int, inter_op_threads: int) -> None:
+    """Starts every worker and parameter server of `spec` in this process.
+
+    Raises:
+        RuntimeError: this process already has such a cluster.
+    """
+    if _servers:
+        raise RuntimeError("this process already runs an in-process cluster")
+    config = server.session_config(intra_op_threads, inter_op_threads)
+    _servers.extend(server.start(spec, task, config) for task in spec.tasks())

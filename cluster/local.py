@@ -1,0 +1,243 @@
+"""The whole cluster as processes of this machine: the default.
+
+Tasks are forked after the one import of TensorFlow, before any TensorFlow object exists, which
+takes milliseconds where a fresh interpreter takes seconds. A process with a running TensorFlow
+must not be forked, so a worker that is replaced later starts as a fresh interpreter.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+
+from cluster import lifeline
+from cluster.spec import ClusterSpec, Task
+
+START_SECONDS = 60.0
+STOP_SECONDS = 1.5
+TAIL_LINES = 12
+RESTARTS_PER_TASK = 5
+
+
+class TaskDiedError(RuntimeError):
+    """A task ended that the cluster cannot go on without; the text has the end of its log."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Role:
+    """How the tasks of one job are run: called in a fork, or as `python -m module arguments`."""
+
+    module: str
+    arguments: tuple[str, ...]
+    serve: Callable[[ClusterSpec, Task], object]
+
+
+@dataclasses.dataclass
+class Process:
+    """A running task. `returncode` is negative for a signal, None while it lives."""
+
+    pid: int
+    popen: subprocess.Popen | None = None
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code once the process has ended."""
+        if self.returncode is None:
+            if self.popen is not None:
+                self.returncode = self.popen.poll()
+            else:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def signal_group(self, number: int) -> None:
+        """Signals the task and whatever it started: each task leads a process group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
+class LocalCluster:
+    """Starts, watches, replaces and stops the tasks of a cluster on this machine."""
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        roles: dict[str, Role],
+        log_dir: pathlib.Path,
+        start_method: str,
+    ):
+        self._spec = spec
+        self._roles = roles
+        self._log_dir = log_dir
+        self._start_method = start_method
+        self._processes: dict[Task, Process] = {}
+        self._restarts: dict[Task, int] = {}
+        self._lifeline, self._lifeline_ours = os.pipe()
+
+    def start(self) -> None:
+        """Starts every task; call before this process has made any TensorFlow object."""
+        launch = self._fork if self._start_method == "fork" else self._spawn
+        for task in self._spec.tasks():
+            self._processes[task] = launch(task)
+
+    def wait_until_serving(self) -> None:
+        """Returns when every task accepts connections.
+
+        Raises:
+            TaskDiedError: a task ended instead, or did not answer for `START_SECONDS`.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        for task, process in self._processes.items():
+            while not _accepts(self._spec.addresses(task.job)[task.index]):
+                if process.poll() is not None:
+                    raise TaskDiedError(self._epitaph(task, "at start-up"))
+                if time.monotonic() > deadline:
+                    raise TaskDiedError(
+                        f"{task} did not serve within {START_SECONDS:.0f} s; {self._tail(task)}"
+                    )
+                time.sleep(0.01)
+
+    def check(self) -> list[str]:
+        """Looks after the tasks: replaces dead workers, and says so.
+
+        Returns:
+            One line for each task that was replaced.
+
+        Raises:
+            TaskDiedError: a parameter server ended, or a worker that keeps dying.
+        """
+        lines = []
+        for task, process in list(self._processes.items()):
+            if process.poll() is None:
+                continue
+            restarts = self._restarts.get(task, 0)
+            if task.job == "ps" or restarts >= RESTARTS_PER_TASK:
+                raise TaskDiedError(self._epitaph(task, "during the run"))
+            how = _describe_exit(process.returncode)
+            self._restarts[task] = restarts + 1
+            self._processes[task] = self._spawn(task)
+            lines.append(f"{task} {how}; started again ({restarts + 1} of {RESTARTS_PER_TASK})")
+        return lines
+
+    def alive(self, job: str) -> int:
+        """How many tasks of a job run."""
+        return sum(
+            process.poll() is None for task, process in self._processes.items() if task.job == job
+        )
+
+    def pid(self, task: Task) -> int:
+        """The process id of a task."""
+        return self._processes[task].pid
+
+    def stop(self) -> None:
+        """Ends every task: SIGTERM, then SIGKILL for those that are still there."""
+        for process in self._processes.values():
+            process.signal_group(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline:
+            if all(process.poll() is not None for process in self._processes.values()):
+                break
+            time.sleep(0.01)
+        for process in self._processes.values():
+            process.signal_group(signal.SIGKILL)
+            while process.poll() is None:
+                time.sleep(0.005)
+        self._processes.clear()
+
+    def _log(self, task: Task) -> pathlib.Path:
+        return self._log_dir / f"{task.job}-{task.index}.log"
+
+    def _fork(self, task: Task) -> Process:
+        log = self._log(task)
+        if threading.active_count() > 1:
+            raise RuntimeError("cannot fork tasks: this process already runs other threads")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            with contextlib.suppress(OSError):  # the child does it too; whichever comes first
+                os.setpgid(pid, pid)
+            return Process(pid)
+        try:
+            os.setpgid(0, 0)
+            os.close(self._lifeline_ours)
+            _redirect_output(log)
+            lifeline.hold(self._lifeline)
+            self._roles[task.job].serve(self._spec, task)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _spawn(self, task: Task) -> Process:
+        role = self._roles[task.job]
+        environment = dict(os.environ)
+        environment["TF_CONFIG"] = self._spec.tf_config(task)
+        environment[lifeline.ENVIRONMENT_VARIABLE] = str(self._lifeline)
+        with self._log(task).open("ab") as log:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", role.module, *role.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                pass_fds=[self._lifeline],
+                start_new_session=True,
+            )
+        return Process(popen.pid, popen)
+
+    def _epitaph(self, task: Task, when: str) -> str:
+        how = _describe_exit(self._processes[task].returncode)
+        return f"{task} {how} {when}; {self._tail(task)}"
+
+    def _tail(self, task: Task) -> str:
+        log = self._log(task)
+        text = log.read_text(errors="replace") if log.exists() else ""
+        lines = text.splitlines()[-TAIL_LINES:]
+        if not lines:
+            return f"its log {log} is empty"
+        return "\n".join([f"the end of its log {log}:", *(f"    {line}" for line in lines)])
+
+
+@contextlib.contextmanager
+def running(cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """Starts a cluster, waits until it serves, and stops it however the block ends."""
+    try:
+        cluster.start()
+        cluster.wait_until_serving()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _accepts(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1.0):
+        return True
+    return False
+
+
+def _describe_exit(returncode: int | None) -> str:
+    if returncode is not None and returncode < 0:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    return f"ended with exit code {returncode}"
+
+
+def _redirect_output(log: pathlib.Path) -> None:
+    """Sends this process's output, TensorFlow's C++ output included, to a file."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)

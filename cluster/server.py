@@ -1,0 +1,71 @@
+"""One task of a cluster: a gRPC server that stops when it is told to."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from cluster.spec import ClusterSpec, Task
+
+# How long clean-up may take before the task leaves anyway (seconds).
+STOP_SECONDS = 0.7
+
+
+def session_config(intra_op_threads: int, inter_op_threads: int) -> Any:
+    """The thread pools of one task. Small networks run faster on small pools."""
+    import tensorflow as tf
+
+    return tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=intra_op_threads,
+        inter_op_parallelism_threads=inter_op_threads,
+    )
+
+
+def start(spec: ClusterSpec, task: Task, config: Any) -> Any:
+    """Starts the gRPC server of one task and returns it; keep it referenced."""
+    import tensorflow as tf
+
+    return tf.distribute.Server(
+        tf.train.ClusterSpec(spec.as_dict()),
+        job_name=task.job,
+        task_index=task.index,
+        protocol="grpc",
+        config=config,
+    )
+
+
+def serve(
+    spec: ClusterSpec,
+    task: Task,
+    *,
+    intra_op_threads: int,
+    inter_op_threads: int,
+    on_stop: Callable[[], None] | None = None,
+) -> NoReturn:
+    """Serves one task until SIGTERM, then leaves with exit code 0 within a second.
+
+    TensorFlow's own `Server.join()` waits in C++, where Python's signal handlers never run; here
+    the main thread waits in Python instead. A TensorFlow server cannot be shut down in its
+    process, so the process ends without running the C++ destructors that would wait for it.
+
+    Args:
+        spec: the cluster.
+        task: this process's place in it.
+        intra_op_threads: threads one operation may use.
+        inter_op_threads: operations that may run at the same time.
+        on_stop: releases what the task holds beside the server.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _server = start(spec, task, session_config(intra_op_threads, inter_op_threads))
+    stop.wait()
+    if on_stop is not None:
+        cleaner = threading.Thread(target=on_stop, daemon=True)
+        cleaner.start()
+        cleaner.join(STOP_SECONDS)
+
+    os._exit(0)

@@ -1,0 +1,183 @@
+"""Who is in the cluster and which of them this process is: TF_CONFIG or flags, validated."""
+
+import collections
+import dataclasses
+import json
+from collections.abc import Sequence
+
+import portpicker
+
+JOBS = ("chief", "ps", "worker")
+
+
+class ClusterSpecError(ValueError):
+    """The description of the cluster cannot be used; the text is one line for a person."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One process's place: a job of `JOBS`, or `evaluator`, and its number in that job."""
+
+    job: str
+    index: int
+
+    def __str__(self) -> str:
+        names = {"ps": "parameter server", "chief": "coordinator"}
+        return f"{names.get(self.job, self.job)} {self.index}"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterSpec:
+    """The gRPC addresses (`host:port`) of one coordinator, its workers and parameter servers."""
+
+    chief: str
+    ps: tuple[str, ...]
+    workers: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuses a cluster that cannot run.
+
+        Raises:
+            ClusterSpecError: no chief, ps or worker; a malformed or a repeated address.
+        """
+        if not self.chief:
+            raise ClusterSpecError("no chief in the cluster: the coordinator needs an address")
+        if not self.ps:
+            raise ClusterSpecError("no ps in the cluster: at least one parameter server is needed")
+        if not self.workers:
+            raise ClusterSpecError("no worker in the cluster: at least one is needed")
+        addresses = [self.chief, *self.ps, *self.workers]
+        for address in addresses:
+            _check_address(address)
+        address, count = collections.Counter(addresses).most_common(1)[0]
+        if count > 1:
+            raise ClusterSpecError(
+                f"address {address} is given to {count} tasks: each needs its own"
+            )
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """The form TensorFlow takes."""
+        return {"chief": [self.chief], "ps": list(self.ps), "worker": list(self.workers)}
+
+    def addresses(self, job: str) -> tuple[str, ...]:
+        """The addresses of one job, in task order."""
+        return tuple(self.as_dict().get(job, ()))
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task but the coordinator, parameter servers first."""
+        return tuple(
+            Task(job, index)
+            for job in ("ps", "worker")
+            for index in range(len(self.addresses(job)))
+        )
+
+    def tf_config(self, task: Task) -> str:
+        """The TF_CONFIG that tells one task its place."""
+        return json.dumps(
+            {"cluster": self.as_dict(), "task": {"type": task.job, "index": task.index}}
+        )
+
+    def check_task(self, task: Task) -> None:
+        """Refuses a task this cluster has no place for.
+
+        Raises:
+            ClusterSpecError: unknown job or index out of range.
+        """
+        if task.job == "evaluator":
+            return
+        if task.job not in JOBS:
+            raise ClusterSpecError(
+                f"task type {task.job!r} is unknown: must be one of {', '.join(JOBS)}, evaluator"
+            )
+        count = len(self.addresses(task.job))
+        if not 0 <= task.index < count:
+            raise ClusterSpecError(
+                f"task index {task.index} is out of range: the cluster has {count} "
+                f"{task.job} task{'s' if count > 1 else ''}, numbered from 0"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where the coordinator's cluster is."""
+
+    kind: str  # local, in_process or remote
+    spec: ClusterSpec
+    start_method: str
+    intra_op_threads: int
+    inter_op_threads: int
+
+
+def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:
+    """A cluster of free local ports."""
+    ports = [portpicker.pick_unused_port() for _ in range(1 + num_ps + num_workers)]
+    chief, *rest = [f"localhost:{port}" for port in ports]
+    return ClusterSpec(chief, tuple(rest[:num_ps]), tuple(rest[num_ps:]))
+
+
+def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:
+    """Reads TF_CONFIG: the cluster and this process's task in it.
+
+    An `evaluator` entry is left out of the cluster: it must not take part in it.
+
+    Raises:
+        ClusterSpecError: the text is malformed or describes a cluster that cannot run.
+    """
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ClusterSpecError(f"TF_CONFIG is not JSON: {error}") from None
+    if not isinstance(config, dict) or not isinstance(config.get("cluster"), dict):
+        raise ClusterSpecError('TF_CONFIG has no "cluster" object of jobs and addresses')
+    jobs = dict(config["cluster"])
+    jobs.pop("evaluator", None)
+    for job, addresses in jobs.items():
+        if job not in JOBS:
+            raise ClusterSpecError(
+                f"TF_CONFIG: job {job!r} is unknown: must be one of {', '.join(JOBS)}, evaluator"
+            )
+        if not isinstance(addresses, list):
+            raise ClusterSpecError(f"TF_CONFIG: job {job!r} must be a list of addresses")
+    if len(jobs.get("chief", [])) > 1:
+        raise ClusterSpecError("TF_CONFIG: only one chief can coordinate a cluster")
+    spec = ClusterSpec(
+        next(iter(jobs.get("chief", [])), ""),
+        tuple(jobs.get("ps", [])),
+        tuple(jobs.get("worker", [])),
+    )
+    return spec, _task_of(config, spec)
+
+
+def from_hosts(
+    chief: str, ps: Sequence[str], workers: Sequence[str], task: Task
+) -> tuple[ClusterSpec, Task]:
+    """A cluster of given addresses and one task's place in it.
+
+    Raises:
+        ClusterSpecError: the cluster cannot run or has no such task.
+    """
+    spec = ClusterSpec(chief, tuple(ps), tuple(workers))
+    spec.check_task(task)
+    return spec, task
+
+
+def _task_of(config: dict, spec: ClusterSpec) -> Task:
+    given = config.get("task")
+    if not isinstance(given, dict) or "type" not in given:
+        raise ClusterSpecError('TF_CONFIG has no "task" object with "type" and "index"')
+    try:
+        task = Task(str(given["type"]), int(given.get("index", 0)))
+    except (TypeError, ValueError):
+        raise ClusterSpecError(
+            f"TF_CONFIG: task index {given['index']!r} must be a whole number"
+        ) from None
+    spec.check_task(task)
+    return task
+
+
+def _check_address(address: object) -> None:
+    host, colon, port = str(address).rpartition(":")
+    if not isinstance(address, str) or not host or not colon or not port.isdigit():
+        raise ClusterSpecError(f"address {address!r} must be host:port")
+    if not 0 < int(port) < 2**16:
+        raise ClusterSpecError(f"address {address!r}: port must be 1 to 65535")

@@ -1,0 +1,108 @@
+"""How a command line is read: parsing, help by topic, and one line for each mistake."""
+
+import os
+import pathlib
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from absl import flags as absl_flags
+
+PRESETS = pathlib.Path(__file__).parent / "presets"
+USAGE_EXIT_CODE = 2
+
+
+def new_flags() -> absl_flags.FlagValues:
+    """An empty set of flags that knows `--flagfile`."""
+    values = absl_flags.FlagValues()
+    absl_flags.DEFINE_string(
+        "flagfile", "", "Read flags from this file, one --name=value a line.", flag_values=values
+    )
+    absl_flags.DEFINE_string(
+        "undefok", "", "Flags that may be unknown, comma separated.", flag_values=values
+    )
+    return values
+
+
+def refuse(error: object) -> NoReturn:
+    """Says what is wrong in one line and leaves with the exit code for wrong usage."""
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(USAGE_EXIT_CODE)
+
+
+def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
+    """Parses a whole command line, its first word the program.
+
+    Raises:
+        absl.flags.Error: a flag is unknown or its value cannot be read, or a word is no flag.
+    """
+    values.unparse_flags()
+    rest = values(list(argv))
+    if len(rest) > 1:
+        raise absl_flags.Error(f"{rest[1]!r} is not a flag: flags look like --name=value")
+
+
+def asks_for_help(argv: Sequence[str]) -> bool:
+    """Whether a person asks what the flags are."""
+    return any(word in ("--help", "-h", "-help", "--helpfull") for word in argv[1:])
+
+
+def print_help(
+    values: absl_flags.FlagValues,
+    program: str,
+    summary: str,
+    topics: Mapping[str, Sequence[str]],
+) -> None:
+    """Prints the flags by topic.
+
+    Args:
+        values: where the flags are defined.
+        program: how it is called.
+        summary: one line that says what it does.
+        topics: a title and the names of its flags.
+    """
+    width = min(100, _columns())
+    print(f"{program} [--flag=value …]\n\n{summary}\n")
+    for title, names in topics.items():
+        print(title)
+        for name in names:
+            flag = values[name]
+            default = flag.default_as_str or "none"
+            choices = getattr(flag.parser, "enum_values", None)
+            shown = f"--[no]{name}" if flag.boolean else f"--{name}"
+            detail = f" [{'|'.join(choices)}]" if choices else ""
+            print(f"  {shown}{detail} (default {default})")
+            print(
+                textwrap.fill(flag.help, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            )
+        print()
+    presets = ", ".join(sorted(path.stem for path in PRESETS.glob("*.flags")))
+    print(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {presets}")
+
+
+def as_flagfile(values: absl_flags.FlagValues, names: Sequence[str]) -> str:
+    """The current values of some flags as a flagfile."""
+    lines = [values[name].serialize() for name in names if values[name].value is not None]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Calls an entry point with this process's command line and leaves with its exit code.
+
+    TensorFlow's destructors may wait for tasks that are gone, so none is run.
+    """
+    try:
+        code = main(sys.argv)
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size().columns
+    except OSError:
+        return 100

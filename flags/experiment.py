@@ -1,0 +1,84 @@
+"""The flags of an experiment, generated from `ps_dqn.config`."""
+
+import dataclasses
+from typing import Any
+
+from absl import flags as absl_flags
+
+from ps_dqn import config as configuration
+from ps_dqn.config import Config
+
+
+def define(values: absl_flags.FlagValues) -> None:
+    """Defines one flag for each option, named as the option is."""
+    for group in configuration.groups():
+        for field in dataclasses.fields(group.type):
+            _define_one(values, group, field)
+
+
+def read(values: absl_flags.FlagValues) -> Config:
+    """The configuration that parsed flags give.
+
+    Raises:
+        UsageError: a value is out of range or does not go with another.
+    """
+    given = {name: values[name].value for names in topics().values() for name in names}
+    given["hidden_sizes"] = tuple(int(width) for width in given["hidden_sizes"])
+    return Config.from_values(given)
+
+
+def topics() -> dict[str, list[str]]:
+    """The topics' titles and the names of their flags, in the order people see them."""
+    return {
+        (group.type.__doc__ or "").strip(): [field.name for field in dataclasses.fields(group.type)]
+        for group in configuration.groups()
+    }
+
+
+def _define_one(
+    values: absl_flags.FlagValues, group: configuration.Group, field: dataclasses.Field
+) -> None:
+    type_, default, text = (
+        configuration.option_type(group, field),
+        field.default,
+        field.metadata["help"],
+    )
+    choices = field.metadata["choices"]
+    define: Any
+    if choices:
+        absl_flags.DEFINE_enum(field.name, default, list(choices), text, flag_values=values)
+        return
+    if type_ is bool:
+        define = absl_flags.DEFINE_bool
+    elif type_ is int:
+        define = absl_flags.DEFINE_integer
+    elif type_ is float:
+        define = absl_flags.DEFINE_float
+    elif type_ is str:
+        define = absl_flags.DEFINE_string
+    else:
+        define = _define_widths
+    define(field.name, default, text, flag_values=values)
+
+
+class _Widths(absl_flags.ListParser):
+    """Whole numbers, comma separated."""
+
+    def parse(self, argument: Any) -> list[int]:
+        try:
+            return [int(each) for each in super().parse(argument)]
+        except ValueError:
+            raise ValueError("must be whole numbers, comma separated, like 128,128") from None
+
+
+def _define_widths(
+    name: str, default: tuple[int, ...], text: str, flag_values: absl_flags.FlagValues
+) -> None:
+    absl_flags.DEFINE(
+        _Widths(),
+        name,
+        list(default),
+        text,
+        flag_values,
+        absl_flags.CsvListSerializer(","),
+    )

@@ -1,0 +1,122 @@
+"""The flags that say where tasks run, and the cluster they describe."""
+
+import os
+import sys
+
+from absl import flags as absl_flags
+
+from cluster import spec as cluster_spec
+from cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
+
+KINDS = ("auto", "local", "in_process", "remote")
+
+
+def define_addresses(values: absl_flags.FlagValues) -> None:
+    """The flags every task has: an alternative to TF_CONFIG, and thread pools."""
+    absl_flags.DEFINE_string(
+        "chief_host", "", "The coordinator's address (host:port).", flag_values=values
+    )
+    absl_flags.DEFINE_list(
+        "ps_hosts", [], "The parameter servers' addresses (host:port,…).", flag_values=values
+    )
+    absl_flags.DEFINE_list(
+        "worker_hosts", [], "The workers' addresses (host:port,…).", flag_values=values
+    )
+    absl_flags.DEFINE_integer(
+        "intra_op_threads", 1, "Threads one operation of a task may use.", 1, flag_values=values
+    )
+    absl_flags.DEFINE_integer(
+        "inter_op_threads",
+        2,
+        "Operations of a task that may run at the same time.",
+        1,
+        flag_values=values,
+    )
+
+
+def define_task(values: absl_flags.FlagValues) -> None:
+    """The flag of a worker or parameter server without TF_CONFIG."""
+    absl_flags.DEFINE_integer(
+        "task_index", 0, "Which task of its job this is, from 0.", 0, flag_values=values
+    )
+
+
+def define_placement(values: absl_flags.FlagValues) -> None:
+    """The coordinator's flags."""
+    absl_flags.DEFINE_enum(
+        "cluster",
+        "auto",
+        KINDS,
+        "Processes of this machine (local), one process for everything (in_process), or tasks "
+        "that were started elsewhere (remote, from TF_CONFIG or the host flags). auto is remote "
+        "where TF_CONFIG or host flags are given, else local.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "num_ps",
+        1,
+        "Parameter servers of a cluster on this machine (tasks).",
+        1,
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "num_workers", 2, "Workers of a cluster on this machine (tasks).", 1, flag_values=values
+    )
+    absl_flags.DEFINE_enum(
+        "start_method",
+        "fork" if sys.platform == "linux" else "spawn",
+        ["fork", "spawn"],
+        "How local tasks start: forked after one import of TensorFlow, or as fresh interpreters.",
+        flag_values=values,
+    )
+
+
+def read_placement(values: absl_flags.FlagValues) -> Placement:
+    """The coordinator's cluster.
+
+    Raises:
+        ClusterSpecError: TF_CONFIG or the host flags cannot be used.
+    """
+    tf_config = os.environ.get("TF_CONFIG", "")
+    hosts_given = bool(values.chief_host or values.ps_hosts or values.worker_hosts)
+    kind = values.cluster
+    if kind == "auto":
+        kind = "remote" if tf_config or hosts_given else "local"
+    if kind == "remote":
+        spec, task = _read_task(values, "chief", 0)
+        if task.job != "chief":
+            raise ClusterSpecError(
+                f"TF_CONFIG says this task is {task.job} {task.index}: the coordinator is the chief"
+            )
+    else:
+        spec = cluster_spec.on_this_machine(values.num_ps, values.num_workers)
+    return Placement(
+        kind, spec, values.start_method, values.intra_op_threads, values.inter_op_threads
+    )
+
+
+def read_task(values: absl_flags.FlagValues, job: str) -> tuple[ClusterSpec, Task]:
+    """A worker's or parameter server's place.
+
+    Raises:
+        ClusterSpecError: TF_CONFIG or the host flags cannot be used, or are another job's.
+    """
+    spec, task = _read_task(values, job, values.task_index)
+    if task.job != job:
+        raise ClusterSpecError(
+            f"TF_CONFIG says this task is {task.job} {task.index}, but this program is a {job} task"
+        )
+    return spec, task
+
+
+def _read_task(values: absl_flags.FlagValues, job: str, index: int) -> tuple[ClusterSpec, Task]:
+    tf_config = os.environ.get("TF_CONFIG", "")
+    if values.chief_host or values.ps_hosts or values.worker_hosts:
+        return cluster_spec.from_hosts(
+            values.chief_host, values.ps_hosts, values.worker_hosts, Task(job, index)
+        )
+    if tf_config:
+        return cluster_spec.from_tf_config(tf_config)
+    raise ClusterSpecError(
+        "no cluster is described: set TF_CONFIG, or --chief_host, --ps_hosts and --worker_hosts"
+    )

@@ -1,0 +1,109 @@
+"""Checkpoints on the coordinator's disk: the newest few, and the best.
+
+A checkpoint is one NumPy `.npz` file with the whole flat vectors, so it does not depend on the
+number of parameter servers and can be read without TensorFlow. It is written beside its place and
+renamed, so a file with its final name is whole.
+"""
+
+import dataclasses
+import os
+import pathlib
+import zipfile
+
+import numpy as np
+
+from ps_dqn.errors import UsageError
+from ps_dqn.parameters import State
+from ps_dqn.reports import Counters
+
+BEST = "best.npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A saved state and what is known about it."""
+
+    path: pathlib.Path
+    state: State
+    seconds: float  # training so far
+    eval_return: float  # mean of the evaluation it was saved for; NaN where there was none
+
+
+class Checkpoints:
+    """The checkpoints of one run directory."""
+
+    def __init__(self, folder: pathlib.Path, keep: int):
+        self._folder = folder
+        self._keep = keep
+
+    def save_newest(self, state: State, seconds: float) -> pathlib.Path:
+        """Saves a state to resume from and removes the oldest beyond `keep`."""
+        path = self._folder / f"updates-{state.counters.updates:012d}.npz"
+        _write(path, state, seconds, float("nan"))
+        for old in self._newest_first()[self._keep :]:
+            old.unlink()
+        return path
+
+    def save_best(self, state: State, seconds: float, eval_return: float) -> pathlib.Path:
+        """Saves the parameters an evaluation was made with, replacing the best so far."""
+        path = self._folder / BEST
+        _write(path, state, seconds, eval_return)
+        return path
+
+    def newest(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole, or None where there is none at all.
+
+        Raises:
+            UsageError: there are checkpoints, and none can be read.
+        """
+        paths = self._newest_first()
+        for path in paths:
+            try:
+                return load(path)
+            except UsageError:
+                continue
+        if paths:
+            raise UsageError(f"no checkpoint in {self._folder} can be read: all are damaged")
+        return None
+
+    def best(self) -> Checkpoint | None:
+        """The best checkpoint, or None."""
+        path = self._folder / BEST
+        return load(path) if path.exists() else None
+
+    def _newest_first(self) -> list[pathlib.Path]:
+        return sorted(self._folder.glob("updates-*.npz"), reverse=True)
+
+
+def load(path: pathlib.Path) -> Checkpoint:
+    """Reads a checkpoint.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            slots = tuple(data[f"slot_{i}"] for i in range(int(data["num_slots"])))
+            counters = Counters(*(int(each) for each in data["counters"]))
+            state = State(data["online"], data["target"], slots, counters)
+            return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
+    except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
+
+
+def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float) -> None:
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        np.savez(
+            file,
+            online=state.online,
+            target=state.target,
+            **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
+            num_slots=len(state.slots),
+            counters=np.array(state.counters, np.int64),
+            seconds=seconds,
+            eval_return=eval_return,
+        )
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

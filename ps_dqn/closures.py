@@ -1,0 +1,314 @@
+"""The functions that run on workers: train, snapshot, evaluate.
+
+A training closure is: pull -> collect -> sample -> local updates -> push, as often as
+`pushes_per_closure` says, and a report.
+
+Shapes: E environments, M minibatches (= local updates), B transitions each, P parameters,
+S optimizer slots, A actions.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from ps_dqn import bridge, exploration, losses, optimizers
+from ps_dqn.config import Config
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.parameters import ParameterStore, Pulled
+from ps_dqn.replay import Transitions
+from ps_dqn.reports import Report
+
+QFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # ([P], [B, …]) -> [B, A]
+
+
+class Learned(NamedTuple):
+    """What the update loop gives back."""
+
+    vector: tf.Tensor  # gradient (one update) or change of the parameters (more), float32 [P]
+    slots: tf.Tensor  # float32 [S, P]
+    td_loss: tf.Tensor  # sums over updates, float32 []
+    q_values: tf.Tensor
+    grad_norm: tf.Tensor
+
+
+def local_optimizer_slots(config: Config) -> int:
+    """S: none where the parameter servers apply the gradients themselves."""
+    if config.parameter_server.local_updates == 1:
+        return 0
+    return optimizers.build(config.learning).num_slots
+
+
+def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned]:
+    """The update loop, a pure function without a cluster in it.
+
+    Args:
+        config: the experiment.
+        q_function: the network.
+
+    Returns:
+        A compiled function of online [P], target [P], slots [S, P], steps made before (float32
+        []), learning rate (float32 []) and `Transitions` of [M, B, …].
+    """
+    learning, updates = config.learning, config.parameter_server.local_updates
+    optimizer = optimizers.build(learning)
+
+    def minibatch(batch: Transitions, index: tf.Tensor) -> Transitions:
+        return Transitions(*(array[index] for array in batch))
+
+    def gradient(online, next_target, batch):  # type: ignore[no-untyped-def]
+        next_online = q_function(online, batch.next_observations) if learning.double_dqn else None
+        targets = losses.td_targets(batch.returns, batch.discounts, next_target, next_online)
+        with tf.GradientTape() as tape:
+            tape.watch(online)
+            chosen = losses.chosen_values(q_function(online, batch.observations), batch.actions)
+            errors = targets - chosen  # [B]
+            if learning.loss == "huber":
+                loss = tf.reduce_mean(losses.huber(errors, learning.huber_delta))
+            else:
+                loss = tf.reduce_mean(losses.squared(errors))
+        clipped, norm = losses.clip_by_norm(tape.gradient(loss, online), learning.max_grad_norm)
+        return clipped, loss, tf.reduce_mean(chosen), norm
+
+    @tf.function(jit_compile=config.parameter_server.jit_compile)
+    def learn(
+        online: tf.Tensor,
+        target: tf.Tensor,
+        slots: tf.Tensor,
+        steps: tf.Tensor,
+        learning_rate: tf.Tensor,
+        batch: Transitions,
+    ) -> Learned:
+        # The target stands still here, so its values are computed for all minibatches at once.
+        shape = batch.next_observations.shape
+        flat = tf.reshape(batch.next_observations, [shape[0] * shape[1], *shape[2:]])
+        next_target = q_function(target, flat)
+        next_target = tf.reshape(next_target, [shape[0], shape[1], next_target.shape[-1]])
+        if updates == 1:
+            vector, *sums = gradient(online, next_target[0], minibatch(batch, 0))
+            return Learned(vector, slots, *sums)
+
+        def update(i, parameters, slots, *sums):  # type: ignore[no-untyped-def]
+            grad, *values = gradient(parameters, next_target[i], minibatch(batch, i))
+            step = steps + tf.cast(i + 1, tf.float32)
+            parameters, kept = optimizer.apply(
+                parameters, tf.unstack(slots), grad, learning_rate, step
+            )
+            sums = [total + value for total, value in zip(sums, values, strict=True)]
+            return i + 1, parameters, tf.stack(kept), *sums
+
+        zero = tf.zeros([])
+        _, parameters, slots, *sums = tf.while_loop(
+            lambda i, *_: i < updates,
+            update,
+            [tf.constant(0), online, slots, zero, zero, zero],
+            maximum_iterations=updates,
+        )
+        return Learned(parameters - online, slots, *sums)
+
+    return learn
+
+
+class Closures:
+    """Everything the coordinator schedules, traced once each."""
+
+    def __init__(
+        self,
+        config: Config,
+        environment: EnvironmentSpec,
+        store: ParameterStore,
+        q_function: QFunction,
+        num_parameters: int,
+        num_workers: int,
+        session: str,
+    ):
+        self._config = config
+        self._config_json = config.to_json()
+        self._environment = environment
+        self._store = store
+        self._q_function = q_function
+        self._num_workers = num_workers
+        self._session = session
+        self._slots = tf.TensorSpec([local_optimizer_slots(config), num_parameters], tf.float32)
+        self._learn = make_learner(config, q_function)
+        self.train = tf.function(self._train)
+        self.snapshot = tf.function(self._take_snapshot)
+
+    @functools.cache  # noqa: B019 - lives as long as the run
+    def evaluate(self, episodes: int) -> Any:
+        """A closure of a seed (int64 []): returns [episodes] and an error text."""
+        return tf.function(functools.partial(self._evaluate, episodes))
+
+    def _train(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns a `Report` as float64 [fields] and an error text."""
+        worker = _this_worker()
+        slots, steps = bridge.call(
+            "begin",
+            worker,
+            [self._session, self._config_json, tf.zeros(self._slots.shape)],
+            [self._slots, tf.TensorSpec([], tf.int64)],
+        )
+        pushes = self._config.parameter_server.pushes_per_closure
+        state = (slots, steps, tf.zeros([2], tf.float64), tf.zeros([6], tf.float64), tf.constant(1))
+        if pushes == 1:
+            *_, latest, sums, ok = self._pull_learn_push(worker, *state)
+        else:
+            *_, latest, sums, ok = tf.while_loop(
+                lambda i, slots, steps, latest, sums, ok: (i < pushes) & (ok > 0),
+                lambda i, *state: (i + 1, *self._pull_learn_push(worker, *state)),
+                (tf.constant(0), *state),
+                parallel_iterations=1,
+            )
+        fields = tf.TensorSpec([len(Report._fields)], tf.float64)
+        [report] = bridge.call("report", worker, [latest, sums], [fields])
+        return report, _error(worker, ok, report)
+
+    def _pull_learn_push(self, worker, slots, steps, latest, sums, ok):  # type: ignore[no-untyped-def]
+        """One pull, what is learned from it, one push; takes and returns the loop's state."""
+        learning, updates = self._config.learning, self._config.parameter_server.local_updates
+        with tf.control_dependencies([slots, sums]):
+            pulled = self._store.pull()
+        epsilon = self._epsilon(worker, pulled)
+        self._collect(worker, pulled, epsilon)
+        ok, batch, env_steps, episodes = self._sample(worker)
+        learning_rate = exploration.linear(
+            learning.learning_rate,
+            learning.learning_rate_end,
+            learning.learning_rate_decay_steps,
+            pulled.counters.env_steps,
+        )
+        learned = self._learn(
+            pulled.online, pulled.target, slots, tf.cast(steps, tf.float32), learning_rate, batch
+        )
+        steps += updates
+        with tf.control_dependencies([learned.vector]):
+            [kept] = bridge.call("keep", worker, [learned.slots, steps], [_MARK])
+        with tf.control_dependencies([kept]):
+            moved = [1, updates, env_steps, episodes]
+            version = tf.cond(
+                ok > 0,
+                lambda: self._store.push(learned.vector, learning_rate, moved).version,
+                lambda: pulled.counters.version,
+            )
+        with tf.control_dependencies([version]):
+            bridge.call("pushed", worker, [], [_MARK])
+        latest = _float64(version, epsilon)
+        staleness = tf.maximum(version - 1 - pulled.counters.version, 0)
+        sums += _float64(
+            staleness, 1, updates, learned.td_loss, learned.q_values, learned.grad_norm
+        )
+        return learned.slots, steps, latest, sums, ok
+
+    def _epsilon(self, worker: tf.Tensor, pulled: Pulled) -> tf.Tensor:
+        options = self._config.exploration
+        epsilon = exploration.linear(
+            options.epsilon_start,
+            options.epsilon_end,
+            options.epsilon_decay_steps,
+            pulled.counters.env_steps,
+        )
+        if options.epsilon_ladder:
+            return exploration.ladder(epsilon, worker, self._num_workers)
+        return epsilon
+
+    def _collect(self, worker: tf.Tensor, pulled: Pulled, epsilon: tf.Tensor) -> None:
+        """Steps the environments: as often as a push is worth, and until replay is warm."""
+        specs = [
+            self._observations(self._config.environment.num_envs_per_worker),
+            tf.TensorSpec([], tf.int64),
+        ]
+        with tf.control_dependencies([pulled.online, pulled.target, pulled.counters.version]):
+            observations, missing = bridge.call("observe", worker, [], specs)
+        steps = self._config.vector_steps_per_push
+
+        def step(i, observations, missing):  # type: ignore[no-untyped-def]
+            greedy = self._greedy(pulled.online, observations)
+            return i + 1, *bridge.call("step", worker, [greedy, epsilon], specs)
+
+        tf.while_loop(
+            lambda i, observations, missing: (i < steps) | (missing > 0),
+            step,
+            [tf.constant(0), observations, missing],
+            parallel_iterations=1,
+        )
+
+    def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Transitions, tf.Tensor, tf.Tensor]:
+        shape = [self._config.parameter_server.local_updates, self._config.learning.batch_size]
+        observations = tf.TensorSpec(
+            [*shape, *self._environment.observation_shape], self._environment.observation_dtype
+        )
+        floats = tf.TensorSpec(shape, tf.float32)
+        count = tf.TensorSpec([], tf.int64)
+        ok, *batch, env_steps, episodes = bridge.call(
+            "sample",
+            worker,
+            [],
+            [
+                _MARK,
+                *Transitions(
+                    observations, tf.TensorSpec(shape, tf.int32), floats, floats, observations
+                ),
+                count,
+                count,
+            ],
+        )
+        return ok, Transitions(*batch), env_steps, episodes
+
+    def _take_snapshot(self) -> tf.Tensor:
+        """Returns the counters of the frozen parameters, int64 [4]."""
+        return tf.stack(list(self._store.take_snapshot()))
+
+    def _evaluate(self, episodes: int, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        worker = _this_worker()
+        parameters = self._store.pull_snapshot()
+        observations = self._observations(episodes)
+        [observed] = bridge.call(
+            "evaluate_begin",
+            worker,
+            [self._session, self._config_json, seed, episodes],
+            [observations],
+        )
+
+        def step(playing, observed):  # type: ignore[no-untyped-def]
+            greedy = self._greedy(parameters, observed)
+            observed, playing = bridge.call(
+                "evaluate_step", worker, [greedy], [observations, _MARK]
+            )
+            return playing, observed
+
+        playing, _ = tf.while_loop(
+            lambda playing, observed: playing > 0,
+            step,
+            [tf.constant(episodes), observed],
+            parallel_iterations=1,
+        )
+        with tf.control_dependencies([playing]):
+            returns = tf.TensorSpec([episodes], tf.float64)
+            ok, returns = bridge.call("evaluate_end", worker, [], [_MARK, returns])
+        return returns, _error(worker, ok, returns)
+
+    def _observations(self, count: int) -> tf.TensorSpec:
+        shape = [count, *self._environment.observation_shape]
+        return tf.TensorSpec(shape, self._environment.observation_dtype)
+
+    def _greedy(self, parameters: tf.Tensor, observations: tf.Tensor) -> tf.Tensor:
+        return tf.argmax(self._q_function(parameters, observations), -1, output_type=tf.int32)
+
+
+_MARK = tf.TensorSpec([], tf.int32)
+
+
+def _this_worker() -> tf.Tensor:
+    return tf.distribute.coordinator.experimental_get_current_worker_index()
+
+
+def _float64(*values: Any) -> tf.Tensor:
+    return tf.stack([tf.cast(value, tf.float64) for value in values])
+
+
+def _error(worker: tf.Tensor, ok: tf.Tensor, after: tf.Tensor) -> tf.Tensor:
+    """The error text of this closure, string []; asks the worker only if something failed."""
+    return tf.cond(
+        ok > 0, lambda: tf.constant(""), lambda: bridge.take_error(worker, after=[after])
+    )

@@ -1,0 +1,173 @@
+"""Gymnasium environments as this project uses them: vectors with discrete actions."""
+
+import dataclasses
+import importlib
+import json
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import FlattenObservation
+
+from ps_dqn.config import Environment
+from ps_dqn.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentSpec:
+    """What the network must fit, and what counts as solved."""
+
+    observation_shape: tuple[int, ...]
+    observation_dtype: np.dtype  # uint8 or float32
+    num_actions: int
+    reward_threshold: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One step of a vector environment of E environments, whatever its way of resetting."""
+
+    rewards: np.ndarray  # float [E]
+    terminated: np.ndarray  # bool [E]
+    truncated: np.ndarray  # bool [E]
+    is_transition: np.ndarray  # False where the step was a reset that ignored the action, bool [E]
+    # Last observations of episodes that the environment has already left. Other ended episodes
+    # have theirs in `Environments.observations`; their next step is the reset.
+    final_envs: np.ndarray  # int [e]
+    final_observations: np.ndarray  # [e, …]
+
+
+class Environments:
+    """A vector environment that hides how it resets: every step says which rows are real."""
+
+    def __init__(self, config: Environment, num_envs: int):
+        """Makes E = `num_envs` environments.
+
+        Raises:
+            UsageError: they cannot be made, or a DQN cannot act in them.
+        """
+        self._env = _make_vector(config, num_envs)
+        self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._dtype = _stored_dtype(self._env.single_observation_space)
+        self._action_start = int(self._env.single_action_space.start)
+        self._action_dtype = self._env.action_space.dtype
+        self._resetting = np.zeros(num_envs, np.bool_)
+        self.num_envs = num_envs
+        self.num_actions = int(self._env.single_action_space.n)
+        self.observations = np.zeros(0)
+
+    def reset(self, seed: int) -> None:
+        """Starts every environment anew, reproducibly."""
+        observations, _ = self._env.reset(seed=seed)
+        self.observations = self._stored(observations)
+        self._resetting = np.zeros(self.num_envs, np.bool_)
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Acts in every environment; `observations` are what to act on next.
+
+        Args:
+            actions: counted from 0, int [E].
+        """
+        chosen = (actions + self._action_start).astype(self._action_dtype)
+        observations, rewards, terminated, truncated, infos = self._env.step(chosen)
+        done = terminated | truncated
+        is_transition = ~self._resetting
+        observations = self._stored(observations)
+        final_envs = np.flatnonzero(done)
+        final_observations = observations[final_envs]
+        if self._mode == AutoresetMode.NEXT_STEP:
+            self._resetting = done
+            final_envs, final_observations = final_envs[:0], final_observations[:0]
+        elif self._mode == AutoresetMode.SAME_STEP and done.any():
+            final_observations = self._stored(np.stack(list(infos["final_obs"][final_envs])))
+        elif done.any():
+            fresh, _ = self._env.reset(options={"reset_mask": done})
+            observations[final_envs] = fresh[final_envs]
+        self.observations = observations
+        return Step(rewards, terminated, truncated, is_transition, final_envs, final_observations)
+
+    def close(self) -> None:
+        """Ends the environments and any process of theirs."""
+        self._env.close()
+
+    def _stored(self, observations: np.ndarray) -> np.ndarray:
+        # A copy: some environments reuse their buffer, and TensorFlow may still read ours.
+        return np.array(observations, self._dtype)
+
+
+def describe(config: Environment) -> EnvironmentSpec:
+    """Makes one environment, looks at it and closes it.
+
+    Raises:
+        UsageError: it cannot be made, or a DQN cannot act in it.
+    """
+    env = _make_vector(config, 1)
+    try:
+        space = env.single_observation_space
+        spec = gymnasium.spec(config.env_id)
+        return EnvironmentSpec(
+            tuple(space.shape),
+            _stored_dtype(space),
+            int(env.single_action_space.n),
+            spec.reward_threshold,
+        )
+    finally:
+        env.close()
+
+
+def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
+    kwargs = json.loads(config.env_kwargs)
+    if config.env_module:
+        _import(config.env_module)
+    try:
+        mode = None if config.vectorization == "auto" else config.vectorization
+        env = gymnasium.make_vec(config.env_id, num_envs, vectorization_mode=mode, **kwargs)
+        if not isinstance(env.single_observation_space, gymnasium.spaces.Box):
+            env.close()
+            mode = "async" if config.vectorization == "async" else "sync"
+            env = gymnasium.make_vec(
+                config.env_id,
+                num_envs,
+                vectorization_mode=mode,
+                wrappers=[FlattenObservation],
+                **kwargs,
+            )
+    except Exception as error:  # whatever an environment's own code raises
+        text = " ".join(str(error).split())
+        raise UsageError(
+            f"--env_id={config.env_id}: cannot be made ({type(error).__name__}: {text}). Is it "
+            f"registered, its package installed, and --env_kwargs={config.env_kwargs} what it takes?"
+        ) from error
+    _check_spaces(config, env)
+    return env
+
+
+def _import(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # whatever a user's module raises
+        raise UsageError(
+            f"--env_module={module}: cannot be imported ({type(error).__name__}: {error}). It must "
+            f"be importable on every task: run from its folder or put that on PYTHONPATH"
+        ) from error
+
+
+def _check_spaces(config: Environment, env: VectorEnv) -> None:
+    actions, observations = env.single_action_space, env.single_observation_space
+    if not isinstance(actions, gymnasium.spaces.Discrete):
+        env.close()
+        raise UsageError(
+            f"--env_id={config.env_id}: its actions are {actions}, and a DQN needs Discrete ones: "
+            f"wrap it so that it offers a list of actions"
+        )
+    if not isinstance(observations, gymnasium.spaces.Box):
+        env.close()
+        raise UsageError(
+            f"--env_id={config.env_id}: its observations {observations} cannot be flattened into "
+            f"numbers: wrap it so that they are a Box"
+        )
+
+
+def _stored_dtype(space: Any) -> np.dtype:
+    return np.dtype(np.uint8 if space.dtype == np.uint8 else np.float32)

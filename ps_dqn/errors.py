@@ -1,0 +1,17 @@
+"""Every exception this package raises on purpose."""
+
+
+class PsDqnError(Exception):
+    """The base of all of them; its text is one line written for the person who reads it."""
+
+
+class UsageError(PsDqnError):
+    """A flag, file or environment cannot be used as given; the program exits with 2."""
+
+
+class WorkerError(PsDqnError):
+    """Python hosted in a worker raised; the text carries that worker's traceback."""
+
+
+class ClusterLostError(PsDqnError):
+    """A task that cannot be replaced is gone, so the run ended early; the program exits with 1."""

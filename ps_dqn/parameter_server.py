@@ -1,0 +1,24 @@
+"""A parameter server task: `python -m ps_dqn.parameter_server`.
+
+Its place comes from TF_CONFIG or flags. The variables it holds and what is done to them are the
+coordinator's and the workers' doing: the task itself only serves.
+"""
+
+import sys
+
+from cluster.spec import ClusterSpec, Task
+
+JOB = "ps"
+
+
+def serve(spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads: int) -> None:
+    """Serves until SIGTERM; does not return."""
+    from cluster import server
+
+    server.serve(spec, task, intra_op_threads=intra_op_threads, inter_op_threads=inter_op_threads)
+
+
+if __name__ == "__main__":
+    from flags import task_main
+
+    sys.exit(task_main.run(JOB, serve))

@@ -1,0 +1,92 @@
+"""The end of a run: its summary, its table, its picture and the network to take away."""
+
+import math
+import pathlib
+from typing import Any
+
+import keras
+from rich.console import Console
+from rich.table import Table
+
+from ps_dqn import __version__, learning_curve, networks, run_directory
+from ps_dqn.checkpoints import Checkpoints
+from ps_dqn.config import Config
+from ps_dqn.training import Result
+
+MODEL = "best.keras"
+
+
+def summarize(
+    config: Config, result: Result, start_seconds: float, total_seconds: float
+) -> dict[str, Any]:
+    """The content of `summary.json`.
+
+    Args:
+        config: the experiment.
+        result: how it ended.
+        start_seconds: from the command to the first closure.
+        total_seconds: from the command until now.
+    """
+    evaluation = result.evaluation
+    return {
+        "env_id": config.environment.env_id,
+        "seed": config.run.seed,
+        "reason": result.reason,
+        "eval_return": float(evaluation.returns.mean()) if evaluation else math.nan,
+        "best_eval_return": result.best_return,
+        "start_seconds": round(start_seconds, 3),
+        "training_seconds": round(result.seconds, 3),
+        "total_seconds": round(total_seconds, 3),
+        **result.counters._asdict(),
+        "env_steps_per_second": result.counters.env_steps / result.seconds,
+        "updates_per_second": result.counters.updates / result.seconds,
+        "worker_seconds": {name: round(each, 3) for name, each in result.phase_seconds.items()},
+        "version_of_ps_dqn": __version__,
+    }
+
+
+def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> None:
+    """Prints the table at the end of a run and where everything is."""
+    titles = {
+        "solved": "Solved: three evaluations in a row reached the target return",
+        "finished": "Finished: total_env_steps reached",
+        "stopped": "Stopped; the same command with --resume goes on from here",
+    }
+    table = Table(title=titles[summary["reason"]], show_header=False, title_justify="left")
+    table.add_row("final evaluation", _number(summary["eval_return"], ".1f"))
+    table.add_row("best evaluation", _number(summary["best_eval_return"], ".1f"))
+    seconds = " + ".join(
+        (
+            f"{summary['start_seconds']:.1f} s starting",
+            f"{summary['training_seconds']:.1f} s training",
+        )
+    )
+    table.add_row("time", f"{seconds}, {summary['total_seconds']:.1f} s since the command")
+    for name, rate in (("env_steps", "env_steps_per_second"), ("updates", "updates_per_second")):
+        table.add_row(name.replace("_", " "), f"{summary[name]:,} ({summary[rate]:,.0f}/s)")
+    table.add_row("episodes", f"{summary['episodes']:,}")
+    busy = sum(summary["worker_seconds"].values()) or math.nan
+    shares = ", ".join(
+        f"{phase} {each / busy:.0%}" for phase, each in summary["worker_seconds"].items() if each
+    )
+    table.add_row("workers' time", shares or "-")
+    console.print(table)
+    console.print(f"everything is in {folder}", markup=False, highlight=False, soft_wrap=True)
+
+
+def save(
+    folder: pathlib.Path, summary: dict[str, Any], target_return: float, checkpoints: Checkpoints,
+    model: keras.Model,
+) -> None:  # fmt: skip
+    """Writes the summary, the learning curve and the best network as a Keras model."""
+    run_directory.write_summary(folder, summary)
+    best = checkpoints.best()
+    if best is not None:
+        networks.assign(model, best.state.online)
+        model.save(folder / MODEL)
+    title = f"{summary['env_id']}, seed {summary['seed']}"
+    learning_curve.draw(folder, title, target_return)
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "none"

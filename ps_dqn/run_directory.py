@@ -1,0 +1,74 @@
+"""The folder a run leaves behind, and where things are in it."""
+
+import csv
+import datetime
+import json
+import math
+import pathlib
+from typing import Any
+
+from ps_dqn.errors import UsageError
+
+RUNS = pathlib.Path("runs")
+FLAGFILE = "flags.txt"
+METRICS = "metrics.csv"
+SUMMARY = "summary.json"
+CURVE = "learning_curve.png"
+CHECKPOINTS = "checkpoints"
+LOGS = "logs"
+TENSORBOARD = "tensorboard"
+
+
+def create(path: pathlib.Path) -> None:
+    """Makes a run directory, or completes one that is there.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    try:
+        for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
+            (path / folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+
+
+def new_path(env_id: str) -> pathlib.Path:
+    """A run directory's path that is not taken: environment and time."""
+    stem = f"{env_id.replace('/', '-').replace(':', '-')}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    path, number = RUNS / stem, 1
+    while path.exists():
+        number += 1
+        path = RUNS / f"{stem}-{number}"
+    return path
+
+
+def newest() -> pathlib.Path | None:
+    """The run directory under `runs/` whose checkpoints are the newest."""
+    found = [path.parent.parent for path in RUNS.glob(f"*/{CHECKPOINTS}/updates-*.npz")]
+    return max(found, key=lambda path: (path / CHECKPOINTS).stat().st_mtime, default=None)
+
+
+def has_checkpoint(path: pathlib.Path) -> bool:
+    """Whether a run can be resumed from this folder."""
+    return any((path / CHECKPOINTS).glob("updates-*.npz"))
+
+
+def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of a run's metrics.csv; none where there is no such file."""
+    if not (path / METRICS).exists():
+        return []
+    with (path / METRICS).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
+    """Writes `summary.json`; numbers that are not finite become null."""
+    (path / SUMMARY).write_text(json.dumps(_finite(summary), indent=2) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

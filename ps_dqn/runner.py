@@ -1,0 +1,237 @@
+"""One run on one cluster.
+
+The order matters: TensorFlow is imported once its output goes to a log file, and local tasks are
+forked after that import but before TensorFlow makes anything.
+"""
+
+import contextlib
+import dataclasses
+import math
+import pathlib
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+
+from cluster import in_process, local
+from cluster.spec import ClusterSpec, Placement, Task
+from ps_dqn import display, environments, parameter_server, run_directory, terminal, worker
+from ps_dqn.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.config import Config
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
+
+FAILED, STOPPED_BY_SIGNAL = 1, 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """What the command line asked for."""
+
+    config: Config
+    placement: Placement
+    folder: pathlib.Path
+    flagfile: str  # its text
+    started: float  # time.perf_counter() when the command began
+
+
+def run(command: Command) -> int:
+    """Runs the command; returns the exit code.
+
+    Raises:
+        UsageError: the environment or the run directory cannot be used; no task was started.
+    """
+    environment = environments.describe(command.config.environment)
+    run_directory.create(command.folder)
+    checkpoints = Checkpoints(
+        command.folder / run_directory.CHECKPOINTS, command.config.run.keep_checkpoints
+    )
+    resumed = checkpoints.newest()
+    (command.folder / run_directory.FLAGFILE).write_text(command.flagfile)
+    console = terminal.redirect_to(command.folder / run_directory.LOGS / "coordinator.log")
+    _announce(console, command, environment, resumed)
+    signals = _Signals()
+    try:
+        with _tasks(command) as cluster:
+            return _train(command, environment, checkpoints, resumed, cluster, console, signals)
+    except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
+        console.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        if run_directory.has_checkpoint(command.folder):
+            console.print(f"--resume --run_dir={command.folder} goes on from the last checkpoint")
+        return FAILED
+
+
+def _train(
+    command: Command,
+    environment: EnvironmentSpec,
+    checkpoints: Checkpoints,
+    resumed: Checkpoint | None,
+    cluster: local.LocalCluster | None,
+    console: Console,
+    signals: "_Signals",
+) -> int:
+    from ps_dqn import connection, networks, results
+    from ps_dqn.closures import Closures
+    from ps_dqn.parameters import ParameterStore
+    from ps_dqn.scheduling import Schedule
+    from ps_dqn.training import Tasks, Training
+    from ps_dqn.writers import Writers
+
+    config, spec = command.config, command.placement.spec
+    num_workers = len(spec.workers)
+    coordinator = connection.connect(command.placement)
+    model = networks.build(config.network, environment, config.run.seed)
+    initial = networks.flatten(model)
+    store = ParameterStore(config, len(spec.ps), initial)
+    if resumed is not None:
+        _restore(store, resumed)
+    closures = Closures(
+        config,
+        environment,
+        store,
+        networks.pure_function(model),
+        len(initial),
+        num_workers,
+        session=uuid.uuid4().hex,
+    )
+    most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
+    schedule = Schedule(coordinator, most, in_order=num_workers == 1)
+    writers = Writers(command.folder, store.counters())
+    screen = display.make(console, config.run.log_interval)
+    target_return = _target_return(config, environment)
+    training = Training(
+        config,
+        target_return,
+        store,
+        closures,
+        schedule,
+        Tasks(
+            num_workers,
+            check=cluster.check if cluster else lambda: [],
+            workers_alive=(lambda: cluster.alive("worker")) if cluster else None,
+        ),
+        checkpoints,
+        writers,
+        screen,
+    )
+    signals.on_stop(training.ask_to_stop)
+    start_seconds = time.perf_counter() - command.started
+    try:
+        result = training.run()
+    finally:
+        screen.close()
+        writers.close()
+        schedule.close()
+    total_seconds = time.perf_counter() - command.started
+    summary = results.summarize(config, result, start_seconds, total_seconds)
+    results.show(console, summary, command.folder)
+    results.save(command.folder, summary, target_return, checkpoints, model)
+    return signals.exit_code()
+
+
+@contextlib.contextmanager
+def _tasks(command: Command) -> Iterator[local.LocalCluster | None]:
+    """The workers and parameter servers, where they are ours to start."""
+    from ps_dqn import training  # noqa: F401 - imports TensorFlow, once for every fork
+
+    placement = command.placement
+    threads = (placement.intra_op_threads, placement.inter_op_threads)
+    if placement.kind == "local":
+        cluster = local.LocalCluster(
+            placement.spec,
+            {
+                "worker": _role("ps_dqn.worker", worker.serve, threads),
+                "ps": _role("ps_dqn.parameter_server", parameter_server.serve, threads),
+            },
+            command.folder / run_directory.LOGS,
+            placement.start_method,
+        )
+        with local.running(cluster):
+            yield cluster
+        return
+    if placement.kind == "in_process":
+        from ps_dqn import bridge
+        from ps_dqn.experience import ExperienceHost
+
+        bridge.install(ExperienceHost)
+        in_process.start(placement.spec, intra_op_threads=threads[0], inter_op_threads=threads[1])
+    yield None
+
+
+def _role(module: str, serve: Callable[..., Any], threads: tuple[int, int]) -> local.Role:
+    def serve_with_threads(spec: ClusterSpec, task: Task) -> None:
+        serve(spec, task, *threads)
+
+    intra, inter = threads
+    arguments = (f"--intra_op_threads={intra}", f"--inter_op_threads={inter}")
+    return local.Role(module, arguments, serve_with_threads)
+
+
+def _announce(
+    console: Console, command: Command, environment: EnvironmentSpec, resumed: Checkpoint | None
+) -> None:
+    config, spec, placement = command.config, command.placement.spec, command.placement
+    where = {
+        "local": "processes of this machine",
+        "in_process": "this process",
+        "remote": "remote tasks",
+    }
+    shape = "×".join(str(size) for size in environment.observation_shape) or "1"
+    lines = [
+        f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
+        f"{len(spec.workers)} workers × {config.environment.num_envs_per_worker} environments, "
+        f"{len(spec.ps)} parameter servers, {where[placement.kind]}",
+        f"run directory {command.folder}",
+    ]
+    if resumed is not None:
+        counters = resumed.state.counters
+        lines.append(
+            f"resumed at {counters.env_steps:,} env steps, {counters.updates:,} updates from "
+            f"{resumed.path.name}; replay starts empty"
+        )
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _restore(store: Any, checkpoint: Checkpoint) -> None:
+    try:
+        store.restore(checkpoint.state)
+    except ValueError as error:
+        raise UsageError(
+            f"checkpoint {checkpoint.path} does not fit these flags: {error}. Use the flags it was "
+            f"made with, or another --run_dir"
+        ) from None
+
+
+def _target_return(config: Config, environment: EnvironmentSpec) -> float:
+    if config.run.target_return is not None:
+        return config.run.target_return
+    threshold = environment.reward_threshold
+    return math.inf if threshold is None else threshold
+
+
+class _Signals:
+    """SIGINT and SIGTERM end a run in good order; the second one ends it at once."""
+
+    def __init__(self) -> None:
+        self._received = 0
+        self._stop: Callable[[], None] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handle)
+
+    def on_stop(self, stop: Callable[[], None]) -> None:
+        """What a first signal calls; before this is set, a signal raises KeyboardInterrupt."""
+        self._stop = stop
+
+    def exit_code(self) -> int:
+        """0, or what a shell expects of a program that a signal ended."""
+        return STOPPED_BY_SIGNAL + self._received if self._received else 0
+
+    def _handle(self, number: int, frame: object) -> None:
+        if self._received or self._stop is None:
+            raise KeyboardInterrupt
+        self._received = number
+        self._stop()

@@ -1,0 +1,276 @@
+"""The coordinator's loop: keeps closures outstanding, evaluates, saves, and knows when to stop.
+
+Decisions follow from reports, one by one, never from the clock: with one worker they come in the
+order of scheduling, so the same seed gives the same run.
+"""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ps_dqn import metrics, reports, scheduling
+from ps_dqn.checkpoints import Checkpoints
+from ps_dqn.closures import Closures
+from ps_dqn.config import Config
+from ps_dqn.display import Display, Status
+from ps_dqn.parameters import ParameterStore, State
+from ps_dqn.reports import Counters
+from ps_dqn.scheduling import Schedule
+from ps_dqn.writers import Writers
+
+# Evaluations in a row that must reach the target return: one may be luck.
+EVALUATIONS_HELD = 3
+# Tasks are looked after and the display is refreshed this often (seconds).
+TICK_SECONDS = 0.25
+# A worker is alive while it has reported within this time (seconds), where nothing better is known.
+REPORT_SECONDS = 30.0
+
+
+@dataclasses.dataclass
+class Tasks:
+    """What the loop needs to know of the cluster's tasks."""
+
+    num_workers: int
+    check: Callable[[], list[str]]  # raises where the run cannot go on; else lines for people
+    workers_alive: Callable[[], int] | None  # None: judged from reports
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """One finished greedy evaluation."""
+
+    counters: Counters
+    returns: np.ndarray  # float [episodes]
+
+
+@dataclasses.dataclass
+class Result:
+    """How a run ended."""
+
+    reason: str  # "solved", "finished" or "stopped"
+    seconds: float  # of training, earlier sessions of a resumed run included
+    counters: Counters
+    evaluation: Evaluation | None  # the last one
+    best_return: float
+    phase_seconds: dict[str, float]  # summed over workers, this session
+
+
+class Training:
+    """One run, from its first closure to its last."""
+
+    def __init__(
+        self,
+        config: Config,
+        target_return: float,
+        store: ParameterStore,
+        closures: Closures,
+        schedule: Schedule,
+        tasks: Tasks,
+        checkpoints: Checkpoints,
+        writers: Writers,
+        display: Display,
+    ):
+        self._config = config
+        self._target_return = target_return
+        self._store = store
+        self._closures = closures
+        self._schedule = schedule
+        self._tasks = tasks
+        self._checkpoints = checkpoints
+        self._writers = writers
+        self._display = display
+        self._stop_asked = False
+        self._reason = ""
+        self._progress = metrics.Progress(store.counters())
+        self._evaluation: Evaluation | None = None
+        self._parts: list[np.ndarray] = []
+        self._parts_missing = 0
+        self._snapshot_counters = self._progress.counters
+        self._held = 0
+        best, newest = checkpoints.best(), checkpoints.newest()
+        self._best_return = best.eval_return if best else -math.inf
+        self._seconds_before = newest.seconds if newest else 0.0
+        self._last_reports: dict[int, float] = {}
+
+    def ask_to_stop(self) -> None:
+        """Ends the run soon, with a checkpoint; may be called from a signal handler."""
+        self._stop_asked = True
+
+    def run(self) -> Result:
+        """Trains until something ends it, and leaves a newest checkpoint.
+
+        Raises:
+            WorkerError: hosted Python raised.
+            ClusterLostError: a task that cannot be replaced is gone.
+        """
+        self._started = self._ticked = self._saved = time.perf_counter()
+        self._interval = metrics.Interval(self._seconds())
+        self._recent = metrics.Interval(self._seconds())
+        env_steps = self._progress.counters.env_steps
+        self._next_row = env_steps + self._config.run.metrics_period
+        self._next_evaluation = env_steps + self._config.run.eval_period
+        while not self._over():
+            self._advance()
+        self._drain()
+        if self._reason == "finished":
+            self._evaluate_finally()
+        self._checkpoints.save_newest(self._store.state(), self._seconds())
+        return Result(
+            self._reason,
+            self._seconds(),
+            self._store.counters(),
+            self._evaluation,
+            self._best_return,
+            self._progress.phase_seconds,
+        )
+
+    def _advance(self) -> None:
+        """Schedules what is due, then hears one result."""
+        window = self._tasks.num_workers * self._config.parameter_server.closures_per_worker
+        if self._schedule.outstanding("train") < window:
+            self._schedule.submit("train", self._closures.train)
+            if self._schedule.outstanding("train") < window:
+                return
+        self._hear()
+
+    def _hear(self) -> None:
+        outcome = self._schedule.next(TICK_SECONDS)
+        if outcome is not None:
+            handler = {
+                "train": self._on_report,
+                "snapshot": self._on_snapshot,
+                "evaluation": self._on_evaluation_part,
+            }[outcome.kind]
+            handler(outcome.value)
+        if time.perf_counter() - self._ticked > TICK_SECONDS:
+            self._tick()
+
+    def _on_report(self, value: tuple[np.ndarray, object]) -> None:
+        vector, error = value
+        scheduling.check_error(error)
+        report = reports.decode(vector)
+        self._progress.add(report)
+        self._interval.reports.append(report)
+        self._recent.reports.append(report)
+        self._last_reports[int(report.worker)] = time.perf_counter()
+        env_steps = self._progress.counters.env_steps
+        if env_steps >= self._next_row:
+            self._write_train_row()
+            self._next_row = env_steps + self._config.run.metrics_period
+        if env_steps >= self._next_evaluation and not self._evaluating():
+            self._schedule.submit("snapshot", self._closures.snapshot)
+            self._next_evaluation = env_steps + self._config.run.eval_period
+
+    def _on_snapshot(self, counters: np.ndarray) -> None:
+        """The parameters stand still: plays the episodes on them, shared among the workers."""
+        self._snapshot_counters = Counters(*(int(each) for each in counters))
+        run = self._config.run
+        parts = min(self._tasks.num_workers, run.eval_episodes)
+        self._parts, self._parts_missing = [], parts
+        for part in range(parts):
+            episodes = len(range(part, run.eval_episodes, parts))
+            seed = evaluation_seed(run.seed, self._snapshot_counters.env_steps, part)
+            self._schedule.submit("evaluation", self._closures.evaluate(episodes), [seed])
+
+    def _on_evaluation_part(self, value: tuple[np.ndarray, object]) -> None:
+        returns, error = value
+        scheduling.check_error(error)
+        self._parts.append(returns)
+        self._parts_missing -= 1
+        if self._parts_missing:
+            return
+        evaluation = Evaluation(self._snapshot_counters, np.concatenate(self._parts))
+        self._evaluation = evaluation
+        mean = float(evaluation.returns.mean())
+        self._writers.write(
+            evaluation.counters, metrics.evaluation_row(evaluation.returns, self._seconds())
+        )
+        self._held = self._held + 1 if mean >= self._target_return else 0
+        if mean >= self._best_return:
+            self._best_return = mean
+            online = self._store.snapshot()
+            state = State(online, online, (), evaluation.counters)
+            self._checkpoints.save_best(state, self._seconds(), mean)
+
+    def _evaluating(self) -> bool:
+        return bool(self._schedule.outstanding("snapshot") or self._parts_missing)
+
+    def _over(self) -> bool:
+        if self._stop_asked:
+            self._reason = "stopped"
+        elif self._held >= EVALUATIONS_HELD:
+            self._reason = "solved"
+        elif self._progress.counters.env_steps >= self._config.run.total_env_steps:
+            self._reason = "finished"
+        return bool(self._reason)
+
+    def _drain(self) -> None:
+        """Hears what is outstanding, so that counters and checkpoint agree."""
+        while any(self._schedule.outstanding(kind) for kind in ("train", "snapshot", "evaluation")):
+            self._hear()
+        if self._interval.reports:
+            self._write_train_row()
+
+    def _evaluate_finally(self) -> None:
+        """Judges the last parameters, unless the last evaluation has just done it."""
+        counters = self._progress.counters
+        if self._evaluation is not None and self._evaluation.counters == counters:
+            return
+        self._schedule.submit("snapshot", self._closures.snapshot)
+        while self._evaluating():
+            self._hear()
+
+    def _write_train_row(self) -> None:
+        now = self._seconds()
+        self._writers.write(self._progress.counters, self._progress.train_row(self._interval, now))
+        self._interval = metrics.Interval(now)
+
+    def _tick(self) -> None:
+        """What depends on the clock: looks after tasks, saves, shows."""
+        now = self._ticked = time.perf_counter()
+        for line in self._tasks.check():
+            self._display.say(line)
+        if now - self._saved > self._config.run.checkpoint_period:
+            self._checkpoints.save_newest(self._store.state(), self._seconds())
+            self._saved = now
+        if self._recent.reports:
+            self._display.show(self._status())
+        if self._seconds() - self._recent.started > max(1.0, self._display.interval):
+            self._recent = metrics.Interval(self._seconds())
+
+    def _status(self) -> Status:
+        recent, counters = self._recent, self._progress.counters
+        elapsed = max(self._seconds() - recent.started, 1e-9)
+        returns = recent.mean("return_sum", "episodes")
+        alive = self._tasks.workers_alive
+        return Status(
+            seconds=self._seconds(),
+            counters=counters,
+            total_env_steps=self._config.run.total_env_steps,
+            episode_return=self._progress.episode_return if math.isnan(returns) else returns,
+            eval_return=float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
+            best_return=self._best_return if math.isfinite(self._best_return) else math.nan,
+            target_return=self._target_return,
+            epsilon=recent.reports[-1].epsilon,
+            staleness=recent.mean("staleness", "pushes"),
+            env_steps_per_second=recent.total("env_steps") / elapsed,
+            updates_per_second=recent.total("updates") / elapsed,
+            workers_alive=alive() if alive else self._reporting(),
+            num_workers=self._tasks.num_workers,
+        )
+
+    def _reporting(self) -> int:
+        since = time.perf_counter() - REPORT_SECONDS
+        return sum(when > since for when in self._last_reports.values())
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.perf_counter() - self._started
+
+
+def evaluation_seed(seed: int, env_steps: int, part: int) -> np.int64:
+    """A seed no training environment has, another for each evaluation and part of it."""
+    sequence = np.random.SeedSequence([seed, env_steps, part, 0xE7A1])
+    return np.int64(int(sequence.generate_state(1)[0]) % 2**31)

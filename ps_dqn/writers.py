@@ -1,0 +1,52 @@
+"""The files that grow while a run goes on: `metrics.csv` and TensorBoard's events."""
+
+import csv
+import math
+import pathlib
+
+import tensorflow as tf
+
+from ps_dqn import run_directory
+from ps_dqn.metrics import COLUMNS
+from ps_dqn.reports import Counters
+
+
+class Writers:
+    """`metrics.csv` and TensorBoard's event files."""
+
+    def __init__(self, path: pathlib.Path, resumed_at: Counters):
+        """Opens both; rows that a resumed run will measure again are dropped."""
+        self._path = path / run_directory.METRICS
+        columns = [*Counters._fields, *COLUMNS]
+        kept = [
+            row
+            for row in run_directory.read_metrics(path)
+            if int(row["env_steps"]) <= resumed_at.env_steps
+        ]
+        self._file = self._path.open("w", newline="")
+        self._csv = csv.DictWriter(self._file, columns, restval="")
+        self._csv.writeheader()
+        self._csv.writerows(kept)
+        self._file.flush()
+        self._events = tf.summary.create_file_writer(str(path / run_directory.TENSORBOARD))
+
+    def write(self, counters: Counters, row: dict[str, float]) -> None:
+        """Adds one row; NaN is left out."""
+        measured = {name: value for name, value in row.items() if not math.isnan(value)}
+        shown = {name: f"{value:.6g}" for name, value in measured.items()}
+        self._csv.writerow(counters._asdict() | shown)
+        self._file.flush()
+        with self._events.as_default(step=counters.env_steps):
+            for name, value in measured.items():
+                # What tf.summary.scalar writes; that function needs the tensorboard package.
+                tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)
+
+    def close(self) -> None:
+        """Closes both files."""
+        self._file.close()
+        self._events.close()
+
+
+_SCALAR = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+)
