@@ -62,20 +62,19 @@ def print_help(
         summary: one line that says what it does.
         topics: a title and the names of its flags.
     """
-    width = min(100, _columns())
+    width, indent = min(100, _columns()), " " * 6
     print(f"{program} [--flag=value …]\n\n{summary}\n")
     for title, names in topics.items():
         print(title)
         for name in names:
             flag = values[name]
-            default = flag.default_as_str or "none"
+            default = (flag.default_as_str or "none").strip("'") or "none"
             choices = getattr(flag.parser, "enum_values", None)
             shown = f"--[no]{name}" if flag.boolean else f"--{name}"
             detail = f" [{'|'.join(choices)}]" if choices else ""
             print(f"  {shown}{detail} (default {default})")
-            print(
-                textwrap.fill(flag.help, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
-            )
+            text = flag.help.removeprefix(f"<{'|'.join(choices)}>: ") if choices else flag.help
+            print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
         print()
     presets = ", ".join(sorted(path.stem for path in PRESETS.glob("*.flags")))
     print(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {presets}")

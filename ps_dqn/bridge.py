@@ -31,11 +31,14 @@ TOKEN = "pyfunc_0"
 
 
 class Host(Protocol):
-    """What a worker task hosts: `methods` maps a name to a function of NumPy arrays."""
+    """What a worker task hosts."""
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
         """Functions of NumPy arrays that return a sequence of them."""
+
+    def close(self) -> None:
+        """Lets go of what the host holds."""
 
 
 _graph: tf.Graph | None = None
@@ -104,6 +107,12 @@ def take_error(worker: tf.Tensor, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
 
 
 _TAKE_ERROR = "take_error"
+
+
+def close() -> None:
+    """Closes every host this process made."""
+    for host in _hosts.values():
+        host.close()
 
 
 def _dispatch(method: bytes, worker: Any, zeros: bytes, *inputs: np.ndarray) -> list[Any]:

@@ -9,12 +9,12 @@ import dataclasses
 import os
 import pathlib
 import zipfile
+from typing import Any
 
 import numpy as np
 
 from ps_dqn.errors import UsageError
-from ps_dqn.parameters import State
-from ps_dqn.reports import Counters
+from ps_dqn.state import Counters, State
 
 BEST = "best.npz"
 
@@ -93,17 +93,17 @@ def load(path: pathlib.Path) -> Checkpoint:
 
 def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float) -> None:
     temporary = path.with_suffix(".tmp")
+    arrays: dict[str, Any] = {
+        "online": state.online,
+        "target": state.target,
+        **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
+        "num_slots": len(state.slots),
+        "counters": np.array(state.counters, np.int64),
+        "seconds": seconds,
+        "eval_return": eval_return,
+    }
     with temporary.open("wb") as file:
-        np.savez(
-            file,
-            online=state.online,
-            target=state.target,
-            **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
-            num_slots=len(state.slots),
-            counters=np.array(state.counters, np.int64),
-            seconds=seconds,
-            eval_return=eval_return,
-        )
+        np.savez(file, **arrays)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

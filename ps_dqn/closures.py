@@ -71,7 +71,7 @@ def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned
         clipped, norm = losses.clip_by_norm(tape.gradient(loss, online), learning.max_grad_norm)
         return clipped, loss, tf.reduce_mean(chosen), norm
 
-    @tf.function(jit_compile=config.parameter_server.jit_compile)
+    @tf.function(jit_compile=config.parameter_server.jit_compile, autograph=False)
     def learn(
         online: tf.Tensor,
         target: tf.Tensor,
@@ -86,8 +86,8 @@ def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned
         next_target = q_function(target, flat)
         next_target = tf.reshape(next_target, [shape[0], shape[1], next_target.shape[-1]])
         if updates == 1:
-            vector, *sums = gradient(online, next_target[0], minibatch(batch, 0))
-            return Learned(vector, slots, *sums)
+            vector, loss, value, norm = gradient(online, next_target[0], minibatch(batch, 0))
+            return Learned(vector, slots, loss, value, norm)
 
         def update(i, parameters, slots, *sums):  # type: ignore[no-untyped-def]
             grad, *values = gradient(parameters, next_target[i], minibatch(batch, i))
@@ -95,8 +95,8 @@ def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned
             parameters, kept = optimizer.apply(
                 parameters, tf.unstack(slots), grad, learning_rate, step
             )
-            sums = [total + value for total, value in zip(sums, values, strict=True)]
-            return i + 1, parameters, tf.stack(kept), *sums
+            added = (total + value for total, value in zip(sums, values, strict=True))
+            return i + 1, parameters, tf.stack(kept), *added
 
         zero = tf.zeros([])
         _, parameters, slots, *sums = tf.while_loop(
@@ -132,13 +132,13 @@ class Closures:
         self._session = session
         self._slots = tf.TensorSpec([local_optimizer_slots(config), num_parameters], tf.float32)
         self._learn = make_learner(config, q_function)
-        self.train = tf.function(self._train)
-        self.snapshot = tf.function(self._take_snapshot)
+        self.train = _trace(self._train)
+        self.snapshot = _trace(self._take_snapshot)
 
     @functools.cache  # noqa: B019 - lives as long as the run
     def evaluate(self, episodes: int) -> Any:
         """A closure of a seed (int64 []): returns [episodes] and an error text."""
-        return tf.function(functools.partial(self._evaluate, episodes))
+        return _trace(functools.partial(self._evaluate, episodes), tf.TensorSpec([], tf.int64))
 
     def _train(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns a `Report` as float64 [fields] and an error text."""
@@ -297,6 +297,15 @@ class Closures:
 
 
 _MARK = tf.TensorSpec([], tf.int32)
+
+
+def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:
+    """Traces a closure now, rather than when it is first scheduled.
+
+    Without autograph, which would spend seconds on rewriting code that has no Python control
+    flow to rewrite.
+    """
+    return tf.function(function, autograph=False).get_concrete_function(*signature)
 
 
 def _this_worker() -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live display, or plain lines where there is no screen."""
+"""What a person sees while a run goes on: a live display, or plain lines."""
 
 import dataclasses
 import math
@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ps_dqn.reports import Counters
+from ps_dqn.state import Counters
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,11 +50,12 @@ class Environments:
         self._env = _make_vector(config, num_envs)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._dtype = _stored_dtype(self._env.single_observation_space)
-        self._action_start = int(self._env.single_action_space.start)
+        actions = _actions(self._env)
+        self._action_start = int(actions.start)
         self._action_dtype = self._env.action_space.dtype
         self._resetting = np.zeros(num_envs, np.bool_)
         self.num_envs = num_envs
-        self.num_actions = int(self._env.single_action_space.n)
+        self.num_actions = int(actions.n)
         self.observations = np.zeros(0)
 
     def reset(self, seed: int) -> None:
@@ -107,9 +108,9 @@ def describe(config: Environment) -> EnvironmentSpec:
         space = env.single_observation_space
         spec = gymnasium.spec(config.env_id)
         return EnvironmentSpec(
-            tuple(space.shape),
+            tuple(space.shape or ()),
             _stored_dtype(space),
-            int(env.single_action_space.n),
+            int(_actions(env).n),
             spec.reward_threshold,
         )
     finally:
@@ -137,7 +138,7 @@ def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
         text = " ".join(str(error).split())
         raise UsageError(
             f"--env_id={config.env_id}: cannot be made ({type(error).__name__}: {text}). Is it "
-            f"registered, its package installed, and --env_kwargs={config.env_kwargs} what it takes?"
+            f"registered and its package installed? Does it take --env_kwargs={config.env_kwargs}?"
         ) from error
     _check_spaces(config, env)
     return env
@@ -167,6 +168,12 @@ def _check_spaces(config: Environment, env: VectorEnv) -> None:
             f"--env_id={config.env_id}: its observations {observations} cannot be flattened into "
             f"numbers: wrap it so that they are a Box"
         )
+
+
+def _actions(env: VectorEnv) -> gymnasium.spaces.Discrete:
+    actions = env.single_action_space
+    assert isinstance(actions, gymnasium.spaces.Discrete)  # _check_spaces has refused others
+    return actions
 
 
 def _stored_dtype(space: Any) -> np.dtype:

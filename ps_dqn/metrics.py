@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 
-from ps_dqn.reports import PHASES, Counters, Report
+from ps_dqn.reports import PHASES, Report
+from ps_dqn.state import Counters
 
 # The columns of metrics.csv after the four counters; empty where a row does not measure them.
 COLUMNS = (

@@ -6,7 +6,6 @@ the optimizer slots' and a snapshot's, so that applying a push, moving the targe
 version for evaluation happen where the numbers are and cost no network.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import tensorflow as tf
 
 from ps_dqn import optimizers
 from ps_dqn.config import Config
-from ps_dqn.reports import Counters
+from ps_dqn.state import Counters, State
 
 
 class Pulled(NamedTuple):
@@ -24,19 +23,6 @@ class Pulled(NamedTuple):
     online: tf.Tensor  # float32 [P]
     target: tf.Tensor  # float32 [P]
     counters: Counters  # int64 [] each
-
-
-@dataclasses.dataclass(frozen=True)
-class State:
-    """Everything the parameter servers hold, as NumPy arrays: what a checkpoint saves.
-
-    Independent of the number of parameter servers, so a run can be resumed on another.
-    """
-
-    online: np.ndarray  # float32 [P]
-    target: np.ndarray  # float32 [P]
-    slots: tuple[np.ndarray, ...]  # float32 [P] each
-    counters: Counters  # int each
 
 
 class ParameterStore:

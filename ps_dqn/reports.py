@@ -1,21 +1,15 @@
-"""What tasks tell each other about a run's progress, as named numbers."""
+"""What one training closure tells the coordinator: a flat vector of named numbers."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 
-class Counters(NamedTuple):
-    """How far a run is. On the first parameter server, moved together by one assignment."""
-
-    version: Any  # pushes applied
-    updates: Any  # minibatch gradients
-    env_steps: Any  # environment steps, all workers
-    episodes: Any  # finished episodes, all workers
-
-
 class Report(NamedTuple):
-    """What one training closure tells the coordinator. Sums over the closure where not said otherwise. One float64 each."""
+    """One float64 each.
+
+    Sums over the closure where not said otherwise.
+    """
 
     worker: float  # index
     version: float  # of the parameters after its last push

@@ -55,13 +55,12 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     table = Table(title=titles[summary["reason"]], show_header=False, title_justify="left")
     table.add_row("final evaluation", _number(summary["eval_return"], ".1f"))
     table.add_row("best evaluation", _number(summary["best_eval_return"], ".1f"))
-    seconds = " + ".join(
-        (
-            f"{summary['start_seconds']:.1f} s starting",
-            f"{summary['training_seconds']:.1f} s training",
-        )
+    seconds = {name: summary[f"{name}_seconds"] for name in ("start", "training", "total")}
+    table.add_row(
+        "time",
+        "{start:.1f} s starting + {training:.1f} s training, "
+        "{total:.1f} s since the command".format(**seconds),
     )
-    table.add_row("time", f"{seconds}, {summary['total_seconds']:.1f} s since the command")
     for name, rate in (("env_steps", "env_steps_per_second"), ("updates", "updates_per_second")):
         table.add_row(name.replace("_", " "), f"{summary[name]:,} ({summary[rate]:,.0f}/s)")
     table.add_row("episodes", f"{summary['episodes']:,}")

@@ -8,6 +8,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.closures import Closures
 from ps_dqn.config import Config
 from ps_dqn.display import Display, Status
-from ps_dqn.parameters import ParameterStore, State
-from ps_dqn.reports import Counters
+from ps_dqn.parameters import ParameterStore
 from ps_dqn.scheduling import Schedule
+from ps_dqn.state import Counters, State
 from ps_dqn.writers import Writers
 
 # Evaluations in a row that must reach the target return: one may be luck.
@@ -139,12 +140,12 @@ class Training:
     def _hear(self) -> None:
         outcome = self._schedule.next(TICK_SECONDS)
         if outcome is not None:
-            handler = {
+            handlers: dict[str, Callable[[Any], None]] = {
                 "train": self._on_report,
                 "snapshot": self._on_snapshot,
                 "evaluation": self._on_evaluation_part,
-            }[outcome.kind]
-            handler(outcome.value)
+            }
+            handlers[outcome.kind](outcome.value)
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
 

@@ -16,19 +16,13 @@ def serve(spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads
     from ps_dqn import bridge
     from ps_dqn.experience import ExperienceHost
 
-    hosts = []
-
-    def make_host(worker: int) -> ExperienceHost:
-        hosts.append(ExperienceHost(worker))
-        return hosts[-1]
-
-    bridge.install(make_host)
+    bridge.install(ExperienceHost)
     server.serve(
         spec,
         task,
         intra_op_threads=intra_op_threads,
         inter_op_threads=inter_op_threads,
-        on_stop=lambda: [host.close() for host in hosts] and None,
+        on_stop=bridge.close,
     )
 
 

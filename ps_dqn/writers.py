@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from ps_dqn import run_directory
 from ps_dqn.metrics import COLUMNS
-from ps_dqn.reports import Counters
+from ps_dqn.state import Counters
 
 
 class Writers:
@@ -18,11 +18,8 @@ class Writers:
         """Opens both; rows that a resumed run will measure again are dropped."""
         self._path = path / run_directory.METRICS
         columns = [*Counters._fields, *COLUMNS]
-        kept = [
-            row
-            for row in run_directory.read_metrics(path)
-            if int(row["env_steps"]) <= resumed_at.env_steps
-        ]
+        rows = run_directory.read_metrics(path)
+        kept = [row for row in rows if int(row["env_steps"]) <= resumed_at.env_steps]
         self._file = self._path.open("w", newline="")
         self._csv = csv.DictWriter(self._file, columns, restval="")
         self._csv.writeheader()
