@@ -28,8 +28,9 @@ def define_addresses(values: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "inter_op_threads",
         2,
-        "Operations of a task that may run at the same time.",
-        1,
+        "Operations of a task that may run at the same time; one that waits for the network needs "
+        "another beside it.",
+        2,
         flag_values=values,
     )
 

@@ -21,7 +21,10 @@ BEST = "best.npz"
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A saved state and what is known about it."""
+    """A saved state and what is known about it.
+
+    The network to use is `state.average`: it is what evaluations are made with.
+    """
 
     path: pathlib.Path
     state: State
@@ -85,7 +88,8 @@ def load(path: pathlib.Path) -> Checkpoint:
         with np.load(path, allow_pickle=False) as data:
             slots = tuple(data[f"slot_{i}"] for i in range(int(data["num_slots"])))
             counters = Counters(*(int(each) for each in data["counters"]))
-            state = State(data["online"], data["target"], slots, counters)
+            vectors = (data["online"], data["target"], data["average"])
+            state = State(*vectors, slots, counters)
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
     except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
@@ -96,6 +100,7 @@ def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float)
     arrays: dict[str, Any] = {
         "online": state.online,
         "target": state.target,
+        "average": state.average,
         **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
         "num_slots": len(state.slots),
         "counters": np.array(state.counters, np.int64),

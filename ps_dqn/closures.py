@@ -110,6 +110,16 @@ def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned
     return learn
 
 
+def make_actor(config: Config, q_function: QFunction) -> Callable[..., tf.Tensor]:
+    """The greedy policy: a compiled function of parameters [P] and observations [E, …] to [E]."""
+
+    @tf.function(jit_compile=config.parameter_server.jit_compile, autograph=False)
+    def act(parameters: tf.Tensor, observations: tf.Tensor) -> tf.Tensor:
+        return tf.argmax(q_function(parameters, observations), -1, output_type=tf.int32)
+
+    return act
+
+
 class Closures:
     """Everything the coordinator schedules, traced once each."""
 
@@ -127,7 +137,7 @@ class Closures:
         self._config_json = config.to_json()
         self._environment = environment
         self._store = store
-        self._q_function = q_function
+        self._greedy = make_actor(config, q_function)
         self._num_workers = num_workers
         self._session = session
         self._slots = tf.TensorSpec([local_optimizer_slots(config), num_parameters], tf.float32)
@@ -291,9 +301,6 @@ class Closures:
     def _observations(self, count: int) -> tf.TensorSpec:
         shape = [count, *self._environment.observation_shape]
         return tf.TensorSpec(shape, self._environment.observation_dtype)
-
-    def _greedy(self, parameters: tf.Tensor, observations: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(self._q_function(parameters, observations), -1, output_type=tf.int32)
 
 
 _MARK = tf.TensorSpec([], tf.int32)

@@ -44,7 +44,7 @@ class Environment:
     )
     env_kwargs: str = option("{}", "Keyword arguments of the environment, as a JSON object.")
     num_envs_per_worker: int = option(
-        32, "Environments each worker steps together (environments).", low=1
+        64, "Environments each worker steps together (environments).", low=1
     )
     vectorization: str = option(
         "auto",
@@ -66,7 +66,7 @@ class Network:
         "Activation of the hidden layers.",
         choices=("relu", "gelu", "silu", "tanh", "elu"),
     )
-    layer_norm: bool = option(False, "Normalise each hidden layer before its activation.")
+    layer_norm: bool = option(True, "Normalise each hidden layer before its activation.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Learning:
     """What a minibatch gradient is and how it is applied."""
 
     gamma: float = option(0.99, "Discount per environment step.", low=0.0, high=1.0)
-    n_step: int = option(3, "Length of the bootstrapped return (environment steps).", low=1)
+    n_step: int = option(5, "Length of the bootstrapped return (environment steps).", low=1)
     double_dqn: bool = option(
         True, "Choose the bootstrap action by the online network (van Hasselt et al. 2016)."
     )
@@ -86,12 +86,12 @@ class Learning:
     optimizer: str = option(
         "adam", "Optimizer of the gradients.", choices=("adam", "rmsprop", "adagrad", "sgd")
     )
-    learning_rate: float = option(1e-3, "Step size at the start.", low=0.0)
+    learning_rate: float = option(2e-3, "Step size at the start.", low=0.0)
     learning_rate_end: float = option(
         1e-4, "Step size after learning_rate_decay_steps, reached linearly.", low=0.0
     )
     learning_rate_decay_steps: int = option(
-        200_000, "Length of the step size's decay (environment steps, all workers).", low=1
+        100_000, "Length of the step size's decay (environment steps, all workers).", low=1
     )
     optimizer_epsilon: float = option(
         1e-5, "Constant in the denominators of adam, rmsprop and adagrad.", low=1e-12
@@ -102,8 +102,16 @@ class Learning:
     max_grad_norm: float = option(
         10.0, "Gradients with a larger Euclidean norm are scaled down to it; 0 never.", low=0.0
     )
+    average_decay: float = option(
+        0.9995,
+        "Evaluations, and the best checkpoint with them, use a moving average of the online "
+        "parameters that keeps this share of itself at every update (Polyak and Juditsky 1992); 0 "
+        "uses the online parameters themselves.",
+        low=0.0,
+        high=0.999999,
+    )
     target_update_period: int = option(
-        500, "How often the online network is copied to the target (updates).", low=1
+        128, "How often the online network is copied to the target (updates).", low=1
     )
     tau: float = option(
         0.0,
@@ -157,7 +165,7 @@ class ParameterServer:
         low=1,
     )
     pushes_per_closure: int = option(
-        1, "Pulls and pushes in one scheduled closure (pushes).", low=1
+        4, "Pulls and pushes in one scheduled closure (pushes).", low=1
     )
     outer_learning_rate: float = option(
         1.0, "Share of a pushed change that is applied, where local_updates is above 1.", low=0.0
@@ -260,6 +268,12 @@ class Config:
         """Steps of a worker's vector environment between a pull and a push."""
         env_steps = self.parameter_server.local_updates * self.parameter_server.update_period
         return env_steps // self.environment.num_envs_per_worker
+
+    @property
+    def env_steps_per_closure(self) -> int:
+        """Environment steps of one closure, resets counted as steps."""
+        shape = self.parameter_server
+        return shape.pushes_per_closure * shape.local_updates * shape.update_period
 
 
 @dataclasses.dataclass(frozen=True)

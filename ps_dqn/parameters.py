@@ -2,8 +2,9 @@
 
 A network's parameters are one flat float32 vector of P numbers, cut into one shard for each
 parameter server, sizes equal to within one. Beside its online shard a server holds the target's,
-the optimizer slots' and a snapshot's, so that applying a push, moving the target and freezing a
-version for evaluation happen where the numbers are and cost no network.
+the moving average's, the optimizer slots' and a snapshot's, so that applying a push, moving the
+target and the average and freezing a version for evaluation happen where the numbers are and cost
+no network.
 """
 
 from collections.abc import Sequence
@@ -42,11 +43,13 @@ class ParameterStore:
         self._outer_learning_rate = shape.outer_learning_rate
         self._target_period = learning.target_update_period
         self._tau = 1.0 - (1.0 - learning.tau) ** shape.local_updates
+        self._average_step = 1.0 - learning.average_decay**shape.local_updates
         self._sizes = [len(part) for part in np.array_split(initial, num_ps)]
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
         zeros = np.zeros_like(initial)
         self._online = self._shards(initial, "online")
         self._target = self._shards(initial, "target")
+        self._average = self._shards(initial, "average")
         self._snapshot = self._shards(initial, "snapshot")
         num_slots = self._applier.num_slots if self._applier else 0
         self._slots = [self._shards(zeros, f"slot_{i}") for i in range(num_slots)]
@@ -81,13 +84,14 @@ class ParameterStore:
             amounts = tf.stack([tf.cast(each, tf.int64) for each in moved])
             counters = Counters(*tf.unstack(self._counters.assign_add(amounts).read_value()))
             self._move_target(counters)
+            self._move(self._average, self._average_step)
         return counters
 
     def take_snapshot(self) -> Counters:
-        """In a closure: freezes the online parameters for an evaluation; returns their counters."""
+        """In a closure: freezes the average for an evaluation; returns the counters."""
         for shard, device in enumerate(self._devices):
             with tf.device(device):
-                self._snapshot[shard].assign(self._online[shard].read_value())
+                self._snapshot[shard].assign(self._average[shard].read_value())
         return Counters(*tf.unstack(self._counters.read_value()))
 
     def pull_snapshot(self) -> tf.Tensor:
@@ -107,6 +111,7 @@ class ParameterStore:
         return State(
             _gather(self._online),
             _gather(self._target),
+            _gather(self._average),
             tuple(_gather(slot) for slot in self._slots),
             self.counters(),
         )
@@ -127,7 +132,8 @@ class ParameterStore:
             )
         self._scatter(self._online, state.online)
         self._scatter(self._target, state.target)
-        self._scatter(self._snapshot, state.online)
+        self._scatter(self._average, state.average)
+        self._scatter(self._snapshot, state.average)
         for slot, vector in zip(self._slots, state.slots, strict=True):
             self._scatter(slot, vector)
         self._counters.assign(np.array(state.counters, np.int64))
@@ -157,13 +163,17 @@ class ParameterStore:
             return self._applier.apply_fused(online, slots, -part, rate, step)
         return online.assign_add(self._outer_learning_rate * part, read_value=False)
 
+    def _move(self, shards: Sequence[Any], share: float) -> None:
+        """Moves a vector a share of the way to the online one, on each server by itself."""
+        for shard, device in enumerate(self._devices):
+            with tf.device(device):
+                gap = self._online[shard].read_value() - shards[shard].read_value()
+                shards[shard].assign_add(share * gap, read_value=False)
+
     def _move_target(self, counters: Counters) -> None:
         """Moves the target after a push, on each server by itself."""
         if self._tau:
-            for shard, device in enumerate(self._devices):
-                with tf.device(device):
-                    gap = self._online[shard].read_value() - self._target[shard].read_value()
-                    self._target[shard].assign_add(self._tau * gap, read_value=False)
+            self._move(self._target, self._tau)
             return
         # Crossed, not equal: a push may jump over the exact number. The count of copies made is
         # kept, so a period that two workers cross together is never missed.

@@ -81,7 +81,7 @@ def save(
     run_directory.write_summary(folder, summary)
     best = checkpoints.best()
     if best is not None:
-        networks.assign(model, best.state.online)
+        networks.assign(model, best.state.average)
         model.save(folder / MODEL)
     title = f"{summary['env_id']}, seed {summary['seed']}"
     learning_curve.draw(folder, title, target_return)

@@ -82,6 +82,8 @@ def _train(
 
     config, spec = command.config, command.placement.spec
     num_workers = len(spec.workers)
+    if command.placement.kind == "remote":
+        console.print("waiting until every task of the cluster answers", highlight=False)
     coordinator = connection.connect(command.placement)
     model = networks.build(config.network, environment, config.run.seed)
     initial = networks.flatten(model)

@@ -24,5 +24,6 @@ class State:
 
     online: np.ndarray  # float32 [P]
     target: np.ndarray  # float32 [P]
+    average: np.ndarray  # float32 [P], moving average of online
     slots: tuple[np.ndarray, ...]  # float32 [P] each
     counters: Counters  # int each

@@ -129,13 +129,19 @@ class Training:
         )
 
     def _advance(self) -> None:
-        """Schedules what is due, then hears one result."""
-        window = self._tasks.num_workers * self._config.parameter_server.closures_per_worker
-        if self._schedule.outstanding("train") < window:
+        """Fills the window of outstanding closures, then hears one result."""
+        while self._room_for_another():
             self._schedule.submit("train", self._closures.train)
-            if self._schedule.outstanding("train") < window:
-                return
         self._hear()
+
+    def _room_for_another(self) -> bool:
+        """Whether a closure more fits the window, and the steps that are left to make."""
+        outstanding = self._schedule.outstanding("train")
+        shape = self._config.parameter_server
+        if outstanding >= self._tasks.num_workers * shape.closures_per_worker:
+            return False
+        left = self._config.run.total_env_steps - self._progress.counters.env_steps
+        return outstanding * self._config.env_steps_per_closure < left
 
     def _hear(self) -> None:
         outcome = self._schedule.next(TICK_SECONDS)
@@ -192,8 +198,8 @@ class Training:
         self._held = self._held + 1 if mean >= self._target_return else 0
         if mean >= self._best_return:
             self._best_return = mean
-            online = self._store.snapshot()
-            state = State(online, online, (), evaluation.counters)
+            network = self._store.snapshot()
+            state = State(network, network, network, (), evaluation.counters)
             self._checkpoints.save_best(state, self._seconds(), mean)
 
     def _evaluating(self) -> bool:

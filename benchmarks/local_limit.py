@@ -1,0 +1,156 @@
+"""What the cluster costs: updates/s without one, of one worker and of two, in one run.
+
+    python benchmarks/local_limit.py
+
+The limit is the same compiled update loop on the same kind of minibatches in one process with one
+thread, with nothing else to do: no environments, no replay, no pull and push. The rows beneath it
+do all of that: "loop" in one process, the others on a local cluster. The machine's speed drifts,
+so rounds of all four alternate and the medians are compared.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def config_of(flags: list[str]):
+    from flags import command_line, experiment
+
+    values = command_line.new_flags()
+    experiment.define(values)
+    command_line.parse(values, ["local_limit", *flags])
+    return experiment.read(values)
+
+
+def one_process(flags: list[str], seconds: float) -> dict[str, float]:
+    """Updates/s of the bare update loop and of the whole loop, without a cluster."""
+    import numpy as np
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(2)
+    from ps_dqn import environments, networks
+    from ps_dqn.closures import local_optimizer_slots, make_learner
+    from ps_dqn.experience import Experience
+    from ps_dqn.replay import Transitions
+
+    config = config_of(flags)
+    environment = environments.describe(config.environment)
+    model = networks.build(config.network, environment, 0)
+    q_function, initial = networks.pure_function(model), networks.flatten(model)
+    learn = make_learner(config, q_function)
+    shape = (local_optimizer_slots(config), len(initial))
+    experience = Experience(config, 0, np.zeros(shape, np.float32))
+    updates, rate = config.parameter_server.local_updates, tf.constant(1e-4)
+
+    @tf.function(autograph=False)
+    def greedy(parameters: tf.Tensor, observations: tf.Tensor) -> tf.Tensor:
+        return tf.argmax(q_function(parameters, observations), -1, output_type=tf.int32)
+
+    def learn_once(online, slots, steps, batch):
+        learned = learn(online, target, slots, tf.constant(float(steps)), rate, batch)
+        return online + learned.vector, learned.slots
+
+    def collect(online):
+        observations, missing = experience.observe()
+        done = 0
+        while done < config.vector_steps_per_push or missing:
+            actions = greedy(online, tf.constant(observations)).numpy()
+            observations, missing = experience.step(actions, np.float32(0.1))
+            done += 1
+
+    def sample():
+        _, *batch, _, _ = experience.sample()
+        return Transitions(*(tf.constant(array) for array in batch))
+
+    online = target = tf.constant(initial)
+    slots, steps = tf.zeros(shape), 0
+    collect(online)
+    batch = sample()
+    online, slots = learn_once(online, slots, steps, batch)
+    rates = {}
+    for name in ("limit", "loop"):
+        started, done = time.perf_counter(), 0
+        while time.perf_counter() - started < seconds:
+            if name == "loop":
+                collect(online)
+                batch = sample()
+            online, slots = learn_once(online, slots, steps, batch)
+            slots.numpy()
+            steps += updates
+            done += updates
+        rates[name] = done / (time.perf_counter() - started)
+    return rates
+
+
+def cluster(flags: list[str], workers: int, seconds: float) -> dict[str, float]:
+    """Rates of a training on a local cluster, from the rows after its first."""
+    with tempfile.TemporaryDirectory() as folder:
+        steps = int(seconds * 12_000 * workers)
+        command = [
+            *(sys.executable, "-m", "ps_dqn.coordinator", *flags),
+            f"--num_workers={workers}",
+            f"--run_dir={folder}",
+            f"--total_env_steps={steps}",
+            f"--eval_period={10 * steps}",
+            "--metrics_period=5000",
+            "--target_return=inf",
+        ]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with (pathlib.Path(folder) / "metrics.csv").open() as file:
+            rows = [row for row in csv.DictReader(file) if row["train/td_loss"]][1:]
+    first, last = rows[0], rows[-1]
+    elapsed = float(last["seconds"]) - float(first["seconds"])
+    return {
+        name: (int(last[name]) - int(first[name])) / elapsed for name in ("updates", "env_steps")
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=8.0, help="measured in each row (seconds)")
+    parser.add_argument("--one_process", action="store_true", help=argparse.SUPPRESS)
+    options, flags = parser.parse_known_args()
+    if options.one_process:
+        print(json.dumps(one_process(flags, options.seconds)))
+        return
+    measured: dict[str, list[float]] = {}
+    for _ in range(options.rounds):
+        command = [sys.executable, __file__, "--one_process", f"--seconds={options.seconds}", *flags]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        for name, rate in json.loads(output.splitlines()[-1]).items():
+            measured.setdefault(name, []).append(rate)
+        for workers in (1, 2):
+            rates = cluster(flags, workers, options.seconds)
+            measured.setdefault(f"{workers} worker", []).append(rates["updates"])
+            measured.setdefault(f"{workers} worker, env steps", []).append(rates["env_steps"])
+    medians = {name: statistics.median(rates) for name, rates in measured.items()}
+    print(f"median of {options.rounds} rounds (lowest to highest)")
+    for name, label in (
+        ("limit", "update loop alone, one process"),
+        ("loop", "whole loop, one process"),
+        ("1 worker", "cluster of 1 worker"),
+        ("2 worker", "cluster of 2 workers"),
+    ):
+        row = f"{label:32} {medians[name]:7,.0f} updates/s ({min(measured[name]):,.0f} to "
+        row += f"{max(measured[name]):,.0f})  {medians[name] / medians['limit']:.2f} of the limit, "
+        row += f"{medians[name] / medians['loop']:.2f} of the whole loop"
+        if f"{name}, env steps" in medians:
+            row += f"; {medians[f'{name}, env steps']:,.0f} env steps/s"
+        print(row)
+    print(f"2 workers / 1 worker             {medians['2 worker'] / medians['1 worker']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
