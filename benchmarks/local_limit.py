@@ -40,8 +40,8 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(2)
     from ps_dqn import environments, networks
-    from ps_dqn.closures import local_optimizer_slots, make_learner
     from ps_dqn.experience import Experience
+    from ps_dqn.learner import local_optimizer_slots, make_learner
     from ps_dqn.replay import Transitions
 
     config = config_of(flags)
@@ -127,7 +127,13 @@ def main() -> None:
         return
     measured: dict[str, list[float]] = {}
     for _ in range(options.rounds):
-        command = [sys.executable, __file__, "--one_process", f"--seconds={options.seconds}", *flags]
+        command = [
+            sys.executable,
+            __file__,
+            "--one_process",
+            f"--seconds={options.seconds}",
+            *flags,
+        ]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         for name, rate in json.loads(output.splitlines()[-1]).items():
             measured.setdefault(name, []).append(rate)
