@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -10,6 +11,8 @@ from cluster.spec import ClusterSpec, Task
 
 # How long clean-up may take before the task leaves anyway (seconds).
 STOP_SECONDS = 0.7
+# How long a signal may wait to be noticed (seconds).
+POLL_SECONDS = 0.05
 
 
 def session_config(intra_op_threads: int, inter_op_threads: int) -> Any:
@@ -56,13 +59,16 @@ def serve(
         inter_op_threads: operations that may run at the same time.
         on_stop: releases what the task holds beside the server.
     """
-    stop = threading.Event()
+    asked_to_stop: list[int] = []
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda number, _: asked_to_stop.append(number))
     # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _server = start(spec, task, session_config(intra_op_threads, inter_op_threads))
-    stop.wait()
+    # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not
+    # wake a lock, and a handler that sets an event can deadlock on that event's own lock.
+    while not asked_to_stop:
+        time.sleep(POLL_SECONDS)
     if on_stop is not None:
         cleaner = threading.Thread(target=on_stop, daemon=True)
         cleaner.start()

@@ -165,19 +165,21 @@ def _task_of(config: dict, spec: ClusterSpec) -> Task:
     given = config.get("task")
     if not isinstance(given, dict) or "type" not in given:
         raise ClusterSpecError('TF_CONFIG has no "task" object with "type" and "index"')
-    try:
-        task = Task(str(given["type"]), int(given.get("index", 0)))
-    except (TypeError, ValueError):
-        raise ClusterSpecError(
-            f"TF_CONFIG: task index {given['index']!r} must be a whole number"
-        ) from None
+    index = given.get("index", 0)
+    if isinstance(index, bool) or not (isinstance(index, int) or _is_number(index)):
+        raise ClusterSpecError(f"TF_CONFIG: task index {index!r} must be a whole number")
+    task = Task(str(given["type"]), int(index))
     spec.check_task(task)
     return task
 
 
+def _is_number(text: object) -> bool:
+    return isinstance(text, str) and text.isascii() and text.isdigit()
+
+
 def _check_address(address: object) -> None:
     host, colon, port = str(address).rpartition(":")
-    if not isinstance(address, str) or not host or not colon or not port.isdigit():
+    if not isinstance(address, str) or not host or not colon or not _is_number(port):
         raise ClusterSpecError(f"address {address!r} must be host:port")
     if not 0 < int(port) < 2**16:
         raise ClusterSpecError(f"address {address!r}: port must be 1 to 65535")

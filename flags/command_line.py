@@ -11,6 +11,7 @@ from absl import flags as absl_flags
 
 PRESETS = pathlib.Path(__file__).parent / "presets"
 USAGE_EXIT_CODE = 2
+INTERRUPTED_EXIT_CODE = 130
 
 
 def new_flags() -> absl_flags.FlagValues:
@@ -27,7 +28,7 @@ def new_flags() -> absl_flags.FlagValues:
 
 def refuse(error: object) -> NoReturn:
     """Says what is wrong in one line and leaves with the exit code for wrong usage."""
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(USAGE_EXIT_CODE)
 
 
@@ -83,7 +84,8 @@ def print_help(
 def as_flagfile(values: absl_flags.FlagValues, names: Sequence[str]) -> str:
     """The current values of some flags as a flagfile."""
     lines = [values[name].serialize() for name in names if values[name].value is not None]
-    return "\n".join(line for line in lines if line) + "\n"
+    # A flagfile has one flag a line, so a value of several lines (JSON) is put on one.
+    return "".join(" ".join(line.splitlines()) + "\n" for line in lines if line)
 
 
 def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -95,6 +97,8 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
         code = main(sys.argv)
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 1
+    except KeyboardInterrupt:
+        code = INTERRUPTED_EXIT_CODE
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

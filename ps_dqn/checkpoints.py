@@ -9,6 +9,7 @@ import dataclasses
 import os
 import pathlib
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,18 @@ from ps_dqn.errors import UsageError
 from ps_dqn.state import Counters, State
 
 BEST = "best.npz"
+# What NumPy and zipfile raise for a file with damaged bytes, wherever those are.
+_DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +98,14 @@ def load(path: pathlib.Path) -> Checkpoint:
         UsageError: the file cannot be read.
     """
     try:
-        with np.load(path, allow_pickle=False) as data:
+        # Opened here: NumPy leaves a file open when its archive is cut off.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             slots = tuple(data[f"slot_{i}"] for i in range(int(data["num_slots"])))
             counters = Counters(*(int(each) for each in data["counters"]))
             vectors = (data["online"], data["target"], data["average"])
             state = State(*vectors, slots, counters)
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
-    except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
 
 

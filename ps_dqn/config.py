@@ -6,32 +6,13 @@ as plain attributes, so a default or a limit is written in this file and nowhere
 
 import dataclasses
 import json
+import math
 import types
 import typing
 from typing import Any
 
 from ps_dqn.errors import UsageError
-
-
-def option(
-    default: Any,
-    help_text: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """A dataclass field that also carries what its flag needs.
-
-    Args:
-        default: the value when nothing is said.
-        help_text: one sentence, with the unit in parentheses where there is one.
-        low: the smallest value allowed, itself included.
-        high: the largest value allowed, itself included.
-        choices: the only values allowed, for text options.
-    """
-    metadata = {"help": help_text, "low": low, "high": high, "choices": choices}
-    return dataclasses.field(default=default, metadata=metadata)
+from ps_dqn.options import check, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +109,7 @@ class Replay:
 
     replay_capacity: int = option(50_000, "Size of each worker's replay (transitions).", low=2)
     min_replay_size: int = option(
-        1_000, "Each worker's replay before its first update (transitions).", low=1
+        1_000, "Each worker's replay before its first update (rows that can be sampled).", low=1
     )
 
 
@@ -192,6 +173,7 @@ class Run:
         None,
         "Stop once three evaluations in a row reach this mean return. Default: the environment's "
         "reward threshold where Gymnasium has one; inf never stops early.",
+        finite=False,
     )
     eval_period: int = option(
         10_000, "From one greedy evaluation to the next (environment steps, all workers).", low=1
@@ -204,14 +186,17 @@ class Run:
         27_000, "Evaluation episodes are cut here (environment steps).", low=1
     )
     checkpoint_period: float = option(
-        60.0, "From one newest checkpoint to the next (seconds).", low=0.0
+        60.0, "From one newest checkpoint to the next (seconds).", low=0.0, finite=False
     )
     keep_checkpoints: int = option(3, "Newest checkpoints kept (files).", low=1)
     metrics_period: int = option(
         10_000, "From one row of metrics to the next (environment steps, all workers).", low=1
     )
     log_interval: float = option(
-        5.0, "From one line to the next where the output is not a terminal (seconds).", low=0.0
+        5.0,
+        "From one line to the next where the output is not a terminal (seconds).",
+        low=0.0,
+        finite=False,
     )
 
 
@@ -235,7 +220,7 @@ class Config:
         """
         for group in groups():
             for field in dataclasses.fields(group.type):
-                _check_value(field, getattr(getattr(self, group.name), field.name))
+                check(field, getattr(getattr(self, group.name), field.name))
         _check_env_kwargs(self.environment.env_kwargs)
         _check_rhythm(self)
         _check_replay(self)
@@ -297,18 +282,6 @@ def option_type(group: Group, field: dataclasses.Field) -> Any:
     return hint
 
 
-def _check_value(field: dataclasses.Field, value: Any) -> None:
-    low, high = field.metadata["low"], field.metadata["high"]
-    choices = field.metadata["choices"]
-    if choices and value not in choices:
-        raise UsageError(f"--{field.name}={value}: must be one of {', '.join(choices)}")
-    for number in value if isinstance(value, tuple) else (value,):
-        if low is not None and not number >= low:  # "not >=" also refuses NaN
-            raise UsageError(f"--{field.name}={number}: must be {low} or more")
-        if high is not None and not number <= high:
-            raise UsageError(f"--{field.name}={number}: must be {high} or less")
-
-
 def _check_env_kwargs(text: str) -> None:
     try:
         parsed = json.loads(text)
@@ -337,9 +310,17 @@ def _check_replay(config: Config) -> None:
             f"--replay_capacity={replay.replay_capacity}"
         )
     # Each environment's ring holds the n-step window, the row after it and room to write.
-    least = envs * (config.learning.n_step + 2)
+    n_step = config.learning.n_step
+    least = envs * (n_step + 2)
     if replay.replay_capacity < least:
         raise UsageError(
             f"--replay_capacity={replay.replay_capacity}: {envs} environments with "
-            f"--n_step={config.learning.n_step} need {least} or more"
+            f"--n_step={n_step} need {least} or more"
+        )
+    # The newest n rows of an environment cannot be sampled, so a full ring offers this many.
+    most = envs * (math.ceil(replay.replay_capacity / envs) - n_step)
+    if replay.min_replay_size > most:
+        raise UsageError(
+            f"--min_replay_size={replay.min_replay_size}: {envs} environments with "
+            f"--replay_capacity={replay.replay_capacity} and --n_step={n_step} offer {most} at most"
         )

@@ -106,12 +106,11 @@ def describe(config: Environment) -> EnvironmentSpec:
     env = _make_vector(config, 1)
     try:
         space = env.single_observation_space
-        spec = gymnasium.spec(config.env_id)
         return EnvironmentSpec(
             tuple(space.shape or ()),
             _stored_dtype(space),
             int(_actions(env).n),
-            spec.reward_threshold,
+            env.spec.reward_threshold if env.spec else None,
         )
     finally:
         env.close()

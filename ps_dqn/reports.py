@@ -25,7 +25,7 @@ class Report(NamedTuple):
     q_values: float  # mean Q(s, a) of a minibatch, summed over updates
     grad_norm: float  # before clipping, summed over updates
     epsilon: float  # this worker's, at the last push
-    replay_size: float  # transitions that could be sampled, now
+    replay_size: float  # rows that could be sampled, now
     time_environment: float  # seconds, as the ones below
     time_acting: float
     time_sampling: float

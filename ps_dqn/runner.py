@@ -10,6 +10,7 @@ import math
 import pathlib
 import signal
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,17 +52,23 @@ def run(command: Command) -> int:
     )
     resumed = checkpoints.newest()
     (command.folder / run_directory.FLAGFILE).write_text(command.flagfile)
-    console = terminal.redirect_to(command.folder / run_directory.LOGS / "coordinator.log")
+    log = command.folder / run_directory.LOGS / "coordinator.log"
+    console = terminal.redirect_to(log)
     _announce(console, command, environment, resumed)
     signals = _Signals()
     try:
         with _tasks(command) as cluster:
             return _train(command, environment, checkpoints, resumed, cluster, console, signals)
+    except UsageError:
+        raise
     except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
-        console.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
-        if run_directory.has_checkpoint(command.folder):
-            console.print(f"--resume --run_dir={command.folder} goes on from the last checkpoint")
-        return FAILED
+        _say(console, f"error: {error}")
+    except Exception as error:
+        traceback.print_exc()  # into the log
+        _say(console, f"error: {type(error).__name__}: {error}; {log} has the whole of it")
+    if run_directory.has_checkpoint(command.folder):
+        _say(console, f"--resume --run_dir={command.folder} goes on from the last checkpoint")
+    return FAILED
 
 
 def _train(
@@ -83,7 +90,7 @@ def _train(
     config, spec = command.config, command.placement.spec
     num_workers = len(spec.workers)
     if command.placement.kind == "remote":
-        console.print("waiting until every task of the cluster answers", highlight=False)
+        _say(console, "waiting until every task of the cluster answers")
     coordinator = connection.connect(command.placement)
     model = networks.build(config.network, environment, config.run.seed)
     initial = networks.flatten(model)
@@ -123,6 +130,10 @@ def _train(
     start_seconds = time.perf_counter() - command.started
     try:
         result = training.run()
+    except ClusterLostError:
+        if cluster is not None:
+            cluster.check()  # knows which task it was, and raises
+        raise
     finally:
         screen.close()
         writers.close()
@@ -195,7 +206,11 @@ def _announce(
             f"{resumed.path.name}; replay starts empty"
         )
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        _say(console, line)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _restore(store: Any, checkpoint: Checkpoint) -> None:

@@ -19,7 +19,14 @@ class Outcome(NamedTuple):
     """What a closure returned, as NumPy arrays."""
 
     kind: str
-    value: Any
+    value: Any  # None: the closure ran, but its result was lost with its worker
+
+
+class _Closure(NamedTuple):
+    kind: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    repeatable: bool
 
 
 class Schedule:
@@ -35,23 +42,34 @@ class Schedule:
         """
         self._coordinator = coordinator
         self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
-        self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[_Closure, Any]] = queue.SimpleQueue()
         self._outstanding: dict[str, int] = {}
 
-    def submit(self, kind: str, closure: Callable[..., Any], args: Sequence[Any] = ()) -> None:
+    def submit(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        repeatable: bool = False,
+    ) -> None:
         """Schedules a closure on whichever worker is free.
 
         Args:
             kind: comes back with the result.
-            closure: a `tf.function`.
+            function: a traced `tf.function` that returns something.
             args: its arguments.
+            repeatable: it changes nothing, so it is scheduled again if its result is lost.
+
+        Raises:
+            ClusterLostError: TensorFlow gave a closure up.
         """
+        closure = _Closure(kind, function, tuple(args), repeatable)
         try:
-            remote = self._coordinator.schedule(closure, args=tuple(args))
+            remote = self._coordinator.schedule(function, args=closure.args)
         except tf.errors.OpError as error:
-            raise ClusterLostError(_explain(error)) from error
+            raise lost(error) from error
         self._outstanding[kind] = self.outstanding(kind) + 1
-        self._waiters.submit(self._wait, kind, remote)
+        self._waiters.submit(self._wait, closure, remote)
 
     def outstanding(self, kind: str) -> int:
         """How many closures of a kind have not been heard of."""
@@ -64,23 +82,39 @@ class Schedule:
             ClusterLostError: TensorFlow gave a closure up.
         """
         try:
-            outcome = self._outcomes.get(timeout=timeout)
+            closure, value = self._results.get(timeout=timeout)
         except queue.Empty:
             return None
-        if isinstance(outcome, BaseException):
-            raise ClusterLostError(_explain(outcome)) from outcome
-        self._outstanding[outcome.kind] -= 1
-        return outcome
+        self._outstanding[closure.kind] -= 1
+        if value is None and closure.repeatable:
+            self.submit(*closure)
+            return None
+        return Outcome(closure.kind, value)
 
     def close(self) -> None:
         """Lets the waiting threads go."""
         self._waiters.shutdown(wait=False, cancel_futures=True)
 
-    def _wait(self, kind: str, remote: Any) -> None:
+    def _wait(self, closure: _Closure, remote: Any) -> None:
+        """Waits for a result and copies it here; on one of the waiting threads.
+
+        A worker may die between a closure's end and the copy, or while it goes on. TensorFlow
+        then raises one of many errors, or gives None; whether the cluster can go on shows in what
+        is asked of it next.
+        """
         try:
-            self._outcomes.put(Outcome(kind, remote.fetch()))
-        except BaseException as error:
-            self._outcomes.put(error)
+            value = remote.fetch()
+        except Exception:
+            value = None
+        self._results.put((closure, value))
+
+
+def lost(error: BaseException) -> ClusterLostError:
+    """The one line for a task that TensorFlow cannot do without."""
+    first = (str(error) or type(error).__name__).strip().splitlines()[0]
+    return ClusterLostError(
+        f"lost a task that cannot be replaced, likely a parameter server: {first[:200]}"
+    )
 
 
 def check_error(text: Any) -> None:
@@ -94,8 +128,3 @@ def check_error(text: Any) -> None:
     if text:
         decoded = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
         raise WorkerError(f"Python hosted in a worker failed:\n{decoded}")
-
-
-def _explain(error: BaseException) -> str:
-    first = (str(error) or type(error).__name__).strip().splitlines()[0]
-    return f"lost a task that cannot be replaced, likely a parameter server: {first[:200]}"

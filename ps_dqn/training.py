@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from ps_dqn import metrics, reports, scheduling
 from ps_dqn.checkpoints import Checkpoints
@@ -155,7 +156,10 @@ class Training:
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
 
-    def _on_report(self, value: tuple[np.ndarray, object]) -> None:
+    def _on_report(self, value: tuple[np.ndarray, object] | None) -> None:
+        if value is None:
+            self._count_afresh()
+            return
         vector, error = value
         scheduling.check_error(error)
         report = reports.decode(vector)
@@ -168,8 +172,15 @@ class Training:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
         if env_steps >= self._next_evaluation and not self._evaluating():
-            self._schedule.submit("snapshot", self._closures.snapshot)
+            self._schedule.submit("snapshot", self._closures.snapshot, repeatable=True)
             self._next_evaluation = env_steps + self._config.run.eval_period
+
+    def _count_afresh(self) -> None:
+        """After a report was lost with its worker: asks the parameter servers what was counted."""
+        try:
+            self._progress.counters = self._store.counters()
+        except tf.errors.OpError as error:
+            raise scheduling.lost(error) from error
 
     def _on_snapshot(self, counters: np.ndarray) -> None:
         """The parameters stand still: plays the episodes on them, shared among the workers."""
@@ -180,7 +191,8 @@ class Training:
         for part in range(parts):
             episodes = len(range(part, run.eval_episodes, parts))
             seed = evaluation_seed(run.seed, self._snapshot_counters.env_steps, part)
-            self._schedule.submit("evaluation", self._closures.evaluate(episodes), [seed])
+            closure = self._closures.evaluate(episodes)
+            self._schedule.submit("evaluation", closure, [seed], repeatable=True)
 
     def _on_evaluation_part(self, value: tuple[np.ndarray, object]) -> None:
         returns, error = value
@@ -226,7 +238,7 @@ class Training:
         counters = self._progress.counters
         if self._evaluation is not None and self._evaluation.counters == counters:
             return
-        self._schedule.submit("snapshot", self._closures.snapshot)
+        self._schedule.submit("snapshot", self._closures.snapshot, repeatable=True)
         while self._evaluating():
             self._hear()
 

@@ -19,12 +19,15 @@ class Writers:
         self._path = path / run_directory.METRICS
         columns = [*Counters._fields, *COLUMNS]
         rows = run_directory.read_metrics(path)
-        kept = [row for row in rows if int(row["env_steps"]) <= resumed_at.env_steps]
-        self._file = self._path.open("w", newline="")
+        kept = [row for row in rows if _is_whole(row) and _env_steps(row) <= resumed_at.env_steps]
+        temporary = self._path.with_suffix(".tmp")
+        with temporary.open("w", newline="") as file:
+            writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(kept)
+        temporary.replace(self._path)
+        self._file = self._path.open("a", newline="")
         self._csv = csv.DictWriter(self._file, columns, restval="")
-        self._csv.writeheader()
-        self._csv.writerows(kept)
-        self._file.flush()
         self._events = tf.summary.create_file_writer(str(path / run_directory.TENSORBOARD))
 
     def write(self, counters: Counters, row: dict[str, float]) -> None:
@@ -47,3 +50,12 @@ class Writers:
 _SCALAR = tf.compat.v1.SummaryMetadata(
     plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
 )
+
+
+def _is_whole(row: dict[str, str]) -> bool:
+    """Whether a row was written to its end: a killed run may leave half of one."""
+    return all(value is not None for value in row.values()) and row["env_steps"].isdigit()
+
+
+def _env_steps(row: dict[str, str]) -> int:
+    return int(row["env_steps"])

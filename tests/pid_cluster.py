@@ -1,0 +1,62 @@
+"""A cluster of real processes whose worker tells its process id; `test_bridge.py` runs this.
+
+Run with TF_CONFIG it is a task of that cluster, which is how a killed worker is started again.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+from cluster import lifeline, local, server
+from cluster.spec import ClusterSpec, Placement, Task, from_tf_config, on_this_machine
+
+
+def serve(spec: ClusterSpec, task: Task) -> None:
+    if task.job == "worker":
+        from hosts import RoutingHost
+
+        from ps_dqn import bridge
+
+        bridge.install(RoutingHost)
+    server.serve(spec, task, intra_op_threads=1, inter_op_threads=2)
+
+
+def main(logs: pathlib.Path) -> dict[str, int]:
+    import tensorflow as tf
+
+    from ps_dqn import bridge, connection
+
+    worker = Task("worker", 0)
+    spec = on_this_machine(num_ps=1, num_workers=1)
+    role = local.Role("pid_cluster", (), serve)
+    cluster = local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")
+    with local.running(cluster):
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+
+        @tf.function(autograph=False)
+        def pid():
+            index = tf.distribute.coordinator.experimental_get_current_worker_index()
+            return bridge.call("pid", index, [], [tf.TensorSpec([], tf.int64)])[0]
+
+        seen = {
+            "coordinator": os.getpid(),
+            "ps_process": cluster.pid(Task("ps", 0)),
+            "first_process": cluster.pid(worker),
+        }
+        seen["first"] = int(coordinator.schedule(pid).fetch())
+        os.kill(cluster.pid(worker), signal.SIGKILL)
+        while not cluster.check():  # returns a line once it has replaced the worker
+            pass
+        seen["second_process"] = cluster.pid(worker)
+        seen["second"] = int(coordinator.schedule(pid).fetch())
+    return seen
+
+
+if __name__ == "__main__":
+    if "TF_CONFIG" in os.environ:
+        lifeline.hold_if_given()
+        serve(*from_tf_config(os.environ["TF_CONFIG"]))
+    print(json.dumps(main(pathlib.Path(sys.argv[1]))), flush=True)
+    os._exit(0)  # as the entry points do: TensorFlow's destructors wait for tasks that are gone

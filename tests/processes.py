@@ -1,0 +1,153 @@
+"""Real processes for tests: started, listened to, found again, and gone when the test ends."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+MARK = "PS_DQN_TEST_PROCESSES"
+Found = TypeVar("Found")
+
+
+def until(found: Callable[[], Found], seconds: float, what: str) -> Found:
+    """What `found` returns once that is true; fails the test where that takes longer."""
+    deadline = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.02)
+    return value
+
+
+def accepts(address: str) -> bool:
+    """Whether something accepts connections there."""
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+        return True
+    return False
+
+
+def output_of(pid: int) -> str:
+    """The file, pipe or terminal that a process's standard output is; empty once it has ended."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/fd/1")
+    return ""
+
+
+class Running:
+    """A started process and the lines it has written so far, errors included."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]):
+        # A session of its own, as a terminal gives: signals of a test reach only it.
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+        self.pid = self.process.pid
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def line_with(self, text: str, seconds: float = 60.0) -> str:
+        """The first line with this text, once it is there."""
+
+        def found() -> str | None:
+            # The end is looked at first: what was written before it is then already read.
+            ended = not self._reader.is_alive()
+            line = next((line for line in list(self.lines) if text in line), None)
+            assert line or not ended, f"ended without a line with {text!r}:\n{self.text}"
+            return line
+
+        return until(found, seconds, f"a line with {text!r} after\n{self.text}") or ""
+
+    def ended(self, seconds: float = 60.0) -> int:
+        """The exit code, once the process has ended and its output is read."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs after {seconds} s:\n{self.text}") from None
+        self._reader.join(5.0)
+        return code
+
+    def close(self) -> None:
+        self.process.wait(5.0)
+        self._reader.join(5.0)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+
+class Processes:
+    """What one test starts, and whatever that starts in turn.
+
+    All of it inherits a mark in its environment, so even orphans in sessions of their own are
+    found, and nothing else is.
+    """
+
+    def __init__(self) -> None:
+        self._mark = f"{MARK}={uuid.uuid4().hex}"
+        self._running: list[Running] = []
+
+    def start(self, *arguments: str, **environment: str) -> Running:
+        """Starts Python with these arguments."""
+        name, _, value = self._mark.partition("=")
+        inherited = {name: each for name, each in os.environ.items() if name != "TF_CONFIG"}
+        running = Running([sys.executable, *arguments], {**inherited, **environment, name: value})
+        self._running.append(running)
+        return running
+
+    def alive(self) -> set[int]:
+        """The processes that are there; zombies are not."""
+        return {int(path.name) for path in pathlib.Path("/proc").glob("[0-9]*") if self._ours(path)}
+
+    def writing_to(self, log: pathlib.Path) -> int:
+        """The process whose standard output is this log; 0 where there is none."""
+        return next((pid for pid in self.alive() if output_of(pid) == str(log)), 0)
+
+    def all_gone(self, seconds: float) -> None:
+        """Waits until nothing is left."""
+        until(lambda: not self.alive(), seconds, "every process to be gone")
+
+    def kill(self) -> None:
+        while left := self.alive():
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        for running in self._running:
+            running.close()
+
+    def _ours(self, path: pathlib.Path) -> bool:
+        with contextlib.suppress(OSError):
+            return self._mark.encode() in (path / "environ").read_bytes().split(b"\0")
+        return False
+
+
+@contextlib.contextmanager
+def gone_at_the_end() -> Iterator[Processes]:
+    """Processes for one test, killed however it ends."""
+    processes = Processes()
+    try:
+        yield processes
+    finally:
+        processes.kill()

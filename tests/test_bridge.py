@@ -1,0 +1,229 @@
+"""Python in workers: values, hosts, failures, and real processes."""
+
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import TESTS, run_python
+
+from ps_dqn import bridge
+
+
+def this_worker() -> tf.Tensor:
+    return tf.distribute.coordinator.experimental_get_current_worker_index()
+
+
+def closure(function):
+    return tf.function(function, autograph=False).get_concrete_function()
+
+
+def on_both_workers(coordinator, function) -> dict[int, list]:
+    """Runs a closure on each worker at the same time; its results by worker index."""
+
+    def meet_first():
+        worker = this_worker()
+        [index] = bridge.call("meet", worker, [], [tf.TensorSpec([], tf.int32)])
+        with tf.control_dependencies([index]):
+            return index, *function(worker)
+
+    meeting = closure(meet_first)
+    waiting = [coordinator.schedule(meeting) for _ in range(2)]
+    results = [remote.fetch() for remote in waiting]
+    return {int(index): list(rest) for index, *rest in results}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([[1.5, -2.0, np.inf]], np.float32),
+        np.array([1e300, 2**-60]),
+        np.int32(-7),
+        np.array([2**40, -1], np.int64),
+        np.array([0, 255], np.uint8),
+        np.array([True, False]),
+        np.zeros((0, 3), np.float32),
+    ],
+    ids=lambda value: f"{value.dtype}{list(value.shape)}",
+)
+def test_values_and_dtypes_arrive_and_return(coordinator, value):
+    spec = tf.TensorSpec(value.shape, value.dtype)
+
+    @closure
+    def echo():
+        # The text beside it shows that inputs of several dtypes keep their order.
+        outputs = [spec, tf.TensorSpec([], tf.string)]
+        return bridge.call("echo", this_worker(), [tf.constant(value), "ünï"], outputs)
+
+    returned, text = coordinator.schedule(echo).fetch()
+    assert returned.dtype == value.dtype
+    np.testing.assert_array_equal(returned, value)
+    assert text.decode() == "ünï"
+
+
+def test_static_shapes_are_known_to_the_graph(coordinator):
+    shapes = []
+
+    @closure
+    def echo():
+        [result] = bridge.call(
+            "echo", this_worker(), [tf.zeros([2, 3])], [tf.TensorSpec([2, None], tf.float32)]
+        )
+        shapes.append(result.shape.as_list())
+        return result
+
+    assert coordinator.schedule(echo).fetch().shape == (2, 3)
+    assert shapes == [[2, None]]
+
+
+def test_each_worker_has_a_host_of_its_own(coordinator):
+    outputs = [tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int64)]
+
+    def count(worker):
+        return bridge.call("count", worker, [], outputs)
+
+    first = on_both_workers(coordinator, count)
+    assert sorted(first) == [0, 1]
+    for index, (host, _) in first.items():
+        assert host == index  # made with this worker's index
+    # Only one worker counts on; a shared state would move the other's as well.
+    alone = closure(lambda: count(this_worker()))
+    moved = {index: int(times) for index, (_, times) in first.items()}
+    for _ in range(5):
+        host, times = coordinator.schedule(alone).fetch()
+        moved[int(host)] += 1
+        assert times == moved[int(host)]
+    after = on_both_workers(coordinator, count)
+    assert {index: int(times) for index, (_, times) in after.items()} == {
+        index: times + 1 for index, times in moved.items()
+    }
+
+
+def test_a_failure_comes_back_as_text_and_the_cluster_lives_on(coordinator):
+    number = tf.TensorSpec([2], tf.float32)
+    text = tf.TensorSpec([], tf.string)
+
+    @closure
+    def fails():
+        worker = this_worker()
+        # The host takes one text; a size that varies is 0 in what a failed call returns.
+        failed = bridge.call(
+            "fail", worker, ["no such Ω"], [number, text, tf.TensorSpec([None], tf.int64)]
+        )
+        with tf.control_dependencies(failed):
+            [following] = bridge.call("echo", worker, [tf.ones([2])], [number])
+        return worker, *failed, following, bridge.take_error(worker, after=[following])
+
+    worker, numbers, words, sized, following, error = coordinator.schedule(fails).fetch()
+    np.testing.assert_array_equal(numbers, [0, 0])
+    assert words == b""
+    assert sized.shape == (0,)
+    np.testing.assert_array_equal(following, [0, 0])
+    shown = error.decode()
+    assert "Traceback (most recent call last)" in shown
+    assert f'"{TESTS / "hosts.py"}"' in shown
+    assert shown.rstrip().endswith("ValueError: no such Ω")
+
+    def works(worker):
+        [echoed] = bridge.call("echo", worker, [tf.constant([3.0, 4.0])], [number])
+        return echoed, bridge.take_error(worker, after=[echoed])
+
+    results = on_both_workers(coordinator, works)
+    assert int(worker) in results
+    for echoed, error in results.values():
+        np.testing.assert_array_equal(echoed, [3, 4])
+        assert error == b""  # it was taken, and the other worker never had one
+
+
+def test_a_failure_stays_until_it_is_taken(coordinator):
+    number = tf.TensorSpec([], tf.float32)
+
+    def fail(worker):
+        return bridge.call("fail", worker, ["first"], [number])
+
+    def fail_again_and_echo(worker):
+        [failed] = bridge.call("fail", worker, ["second"], [number])
+        with tf.control_dependencies([failed]):
+            [echoed] = bridge.call("echo", worker, [tf.constant(5.0)], [number])
+        return echoed, bridge.take_error(worker, after=[echoed])
+
+    on_both_workers(coordinator, fail)
+    # `meet` is a call too: it returns zeros at once on a worker that failed, so no meeting now.
+    later = closure(lambda: (this_worker(), *fail_again_and_echo(this_worker())))
+    errors = {}
+    for _ in range(100):  # until each worker took one up
+        waiting = [coordinator.schedule(later) for _ in range(8)]
+        for worker, echoed, error in [remote.fetch() for remote in waiting]:
+            if int(worker) not in errors:
+                assert echoed == 0
+                errors[int(worker)] = error.decode()
+        if len(errors) == 2:
+            break
+    assert sorted(errors) == [0, 1]
+    assert all(error.rstrip().endswith("ValueError: first") for error in errors.values())
+
+
+def test_an_unknown_method_is_a_failure_like_any_other(coordinator):
+    @closure
+    def unknown():
+        worker = this_worker()
+        called = bridge.call("nobody_has_this", worker, [], [tf.TensorSpec([], tf.int32)])
+        return bridge.take_error(worker, after=called)
+
+    assert "KeyError: 'nobody_has_this'" in coordinator.schedule(unknown).fetch().decode()
+
+
+def run(script: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return run_python(["-c", script], folder)
+
+
+def test_install_refuses_to_be_second(tmp_path):
+    ended = run(
+        """
+import tensorflow as tf
+from ps_dqn import bridge
+
+with tf.Graph().as_default() as first:
+    tf.numpy_function(lambda: 1, [], [tf.int64])
+bridge.install(lambda index: None)
+""",
+        tmp_path,
+    )
+    assert ended.returncode == 1
+    assert "RuntimeError: the bridge was registered as pyfunc_1, not pyfunc_0" in ended.stderr
+
+
+def test_install_twice_keeps_the_token_and_takes_the_new_host(tmp_path):
+    ended = run(
+        """
+import tensorflow as tf
+from ps_dqn import bridge
+
+
+class Host:
+    def __init__(self, name):
+        self.methods = {"name": lambda: [name]}
+
+
+bridge.install(lambda index: Host("old"))
+bridge.install(lambda index: Host("new"))
+[name] = bridge.call("name", tf.constant(0), [], [tf.TensorSpec([], tf.string)])
+print(name.numpy().decode())
+""",
+        tmp_path,
+    )
+    assert ended.stderr.count("Traceback") == 0
+    assert ended.stdout.split() == ["new"]
+
+
+def test_hosted_python_runs_in_the_workers_process_also_after_it_was_killed(tmp_path):
+    ended = run_python([TESTS / "pid_cluster.py", tmp_path], tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    seen = json.loads(ended.stdout.splitlines()[-1])
+    assert seen["first"] == seen["first_process"]
+    assert seen["first"] != seen["coordinator"]
+    assert seen["second"] == seen["second_process"]
+    assert seen["second"] not in (seen["first"], seen["coordinator"])
+    assert not [pid for pid in seen.values() if pathlib.Path(f"/proc/{pid}").exists()]
