@@ -19,5 +19,6 @@ def start(spec: ClusterSpec, *, intra_op_threads: int, inter_op_threads: int) ->
     """
     if _servers:
         raise RuntimeError("this process already runs an in-process cluster")
-    config = server.session_config(intra_op_threads, inter_op_threads)
+    # All servers of a process share one pool, and a running closure holds a thread of it.
+    config = server.session_config(intra_op_threads, inter_op_threads * len(spec.tasks()))
     _servers.extend(server.start(spec, task, config) for task in spec.tasks())

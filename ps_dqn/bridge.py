@@ -123,7 +123,7 @@ def _dispatch(method: bytes, worker: Any, zeros: bytes, *inputs: np.ndarray) -> 
     if index not in _errors:
         try:
             return list(_host(index).methods[name](*inputs))
-        except Exception:
+        except BaseException:  # a SystemExit of hosted Python, too, is only a failed call
             _errors[index] = traceback.format_exc()
     return [
         "" if dtype == "string" else np.zeros(shape, dtype) for shape, dtype in json.loads(zeros)

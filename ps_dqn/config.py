@@ -149,7 +149,10 @@ class ParameterServer:
         4, "Pulls and pushes in one scheduled closure (pushes).", low=1
     )
     outer_learning_rate: float = option(
-        1.0, "Share of a pushed change that is applied, where local_updates is above 1.", low=0.0
+        1.0,
+        "Step size for the mean of the workers' changes, where local_updates is above 1: each "
+        "push applies this divided by num_workers. 1 averages the workers, num_workers adds them.",
+        low=0.0,
     )
     outer_momentum: float = option(
         0.0, "Nesterov momentum of pushed changes, where local_updates is above 1.",

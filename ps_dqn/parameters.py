@@ -29,18 +29,19 @@ class Pulled(NamedTuple):
 class ParameterStore:
     """The variables on the parameter servers and the operations on them."""
 
-    def __init__(self, config: Config, num_ps: int, initial: np.ndarray):
+    def __init__(self, config: Config, num_ps: int, num_workers: int, initial: np.ndarray):
         """Creates the variables; the cluster must be connected.
 
         Args:
             config: says how pushes are applied and how the target follows.
             num_ps: parameter servers to spread over.
+            num_workers: workers whose changes are averaged.
             initial: the first online and target parameters, float32 [P].
         """
         shape, learning = config.parameter_server, config.learning
         self._pushes_gradients = shape.local_updates == 1
         self._applier = _applier(config)
-        self._outer_learning_rate = shape.outer_learning_rate
+        self._outer_learning_rate = shape.outer_learning_rate / num_workers
         self._target_period = learning.target_update_period
         self._tau = 1.0 - (1.0 - learning.tau) ** shape.local_updates
         self._average_step = 1.0 - learning.average_decay**shape.local_updates

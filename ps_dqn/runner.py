@@ -94,7 +94,7 @@ def _train(
     coordinator = connection.connect(command.placement)
     model = networks.build(config.network, environment, config.run.seed)
     initial = networks.flatten(model)
-    store = ParameterStore(config, len(spec.ps), initial)
+    store = ParameterStore(config, len(spec.ps), num_workers, initial)
     if resumed is not None:
         _restore(store, resumed)
     closures = Closures(

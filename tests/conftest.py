@@ -19,6 +19,25 @@ TESTS = pathlib.Path(__file__).parent
 RUN_SECONDS = 180
 
 
+# TensorFlow has one pool for all servers of a process, and each worker's closure holds a thread of
+# it: as many threads as workers would be a deadlock.
+THREADS = {"intra_op_threads": 1, "inter_op_threads": 4}
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Prepares TensorFlow before a module that uses it is imported: it may make tensors there.
+
+    Thread pools cannot be set after that. Modules without TensorFlow are not made to wait for it.
+    """
+    if isinstance(collector, pytest.Module):
+        text = collector.path.read_text()
+        if any(name in text for name in ("tensorflow", "keras", "networks")):
+            import tensorflow as tf
+
+            tf.config.threading.set_intra_op_parallelism_threads(THREADS["intra_op_threads"])
+            tf.config.threading.set_inter_op_parallelism_threads(THREADS["inter_op_threads"])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cluster_before_anything_else(request: pytest.FixtureRequest) -> None:
     """Starts the shared cluster first where any test needs it.
@@ -44,16 +63,13 @@ def coordinator():
     from ps_dqn import bridge, connection
 
     bridge.install(RoutingHost)
-    # TensorFlow has one pool for all servers of a process, and each worker's closure holds a thread
-    # of it: as many threads as workers would be a deadlock.
-    threads = {"intra_op_threads": 1, "inter_op_threads": 4}
     placement = Placement(
         kind="in_process",
         spec=on_this_machine(num_ps=3, num_workers=2),
         start_method="fork",
-        **threads,
+        **THREADS,
     )
-    in_process.start(placement.spec, **threads)
+    in_process.start(placement.spec, **THREADS)
     yield connection.connect(placement)
     bridge.close()
 
@@ -68,7 +84,7 @@ def run_python(
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment.pop("TF_CONFIG", None)
     command = [sys.executable, *map(str, arguments)]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         cwd=folder,
         env=environment,
@@ -77,14 +93,16 @@ def run_python(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=seconds)
-    finally:
-        # Tasks lead groups of their own; their lifeline ends them with this one.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as expired:
+            shown = [each.decode() for each in (expired.stdout, expired.stderr) if each]
+            pytest.fail(f"still running after {seconds} s; its output:\n{''.join(shown)}")
+        finally:
+            # Tasks lead groups of their own; their lifeline ends them with this one.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 

@@ -24,7 +24,7 @@ def play(coordinator, config: Config, num_closures: int, session: str) -> dict[s
     environment = environments.describe(config.environment)
     model = networks.build(config.network, environment, config.run.seed)
     initial = networks.flatten(model)
-    store = ParameterStore(config, 2, initial)
+    store = ParameterStore(config, 2, 1, initial)
     q_function = networks.pure_function(model)
     closures = Closures(config, environment, store, q_function, len(initial), 1, session)
     online, target, counters, reports = [], [], [], []

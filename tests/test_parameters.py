@@ -35,10 +35,17 @@ def make_config(**options) -> Config:
 class Driver:
     """A store, and its operations as closures on the workers of the shared cluster."""
 
-    def __init__(self, coordinator, config: Config, num_ps: int, start: np.ndarray | None = None):
+    def __init__(
+        self,
+        coordinator,
+        config: Config,
+        num_ps: int,
+        start: np.ndarray | None = None,
+        num_workers: int = 1,
+    ):
         start = initial() if start is None else start
         self._coordinator = coordinator
-        self.store = ParameterStore(config, num_ps, start)
+        self.store = ParameterStore(config, num_ps, num_workers, start)
         scalar = tf.TensorSpec([], tf.float32)
         vector = tf.TensorSpec(start.shape, tf.float32)
         moved = tf.TensorSpec([4], tf.int64)
@@ -124,14 +131,14 @@ def test_gradients_are_applied_as_by_one_process(coordinator, name, num_ps):
 
 
 @pytest.mark.parametrize("num_ps", [1, 2, 3])
-@pytest.mark.parametrize("outer_learning_rate", [1.0, 0.7])
-def test_changes_are_added(coordinator, outer_learning_rate, num_ps):
+@pytest.mark.parametrize(("outer_learning_rate", "num_workers"), [(1.0, 1), (0.7, 1), (0.9, 3)])
+def test_changes_are_averaged_over_workers(coordinator, outer_learning_rate, num_workers, num_ps):
     config = make_config(local_updates=4, outer_learning_rate=outer_learning_rate)
-    driver = Driver(coordinator, config, num_ps)
+    driver = Driver(coordinator, config, num_ps, num_workers=num_workers)
     expected = initial().astype(np.float64)
     for change in vectors(5):
         driver.push(change, learning_rate=123.0)  # the workers used it already
-        expected += outer_learning_rate * change
+        expected += outer_learning_rate / num_workers * change
         np.testing.assert_allclose(driver.pull().online, expected, atol=1e-5)
     assert driver.store.state().slots == ()
 
