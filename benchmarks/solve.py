@@ -31,6 +31,8 @@ FIGURES = {
 def solve(preset: str, seed: int, folder: pathlib.Path, flags: list[str]) -> dict:
     """One run: its summary and the value of its best checkpoint."""
     run_dir = folder / f"{preset}-{seed}"
+    if run_dir.exists():
+        sys.exit(f"{run_dir} is there already: a run in it would be resumed, not started")
     command = [
         *(sys.executable, "-m", "ps_dqn.coordinator"),
         f"--flagfile={PRESETS / preset}.flags",

@@ -16,10 +16,11 @@ import tensorflow as tf
 from ps_dqn import bridge, exploration
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.learner import QFunction, local_optimizer_slots, make_actor, make_learner
+from ps_dqn.learner import QFunction, greedy_actions, local_optimizer_slots, make_learner
 from ps_dqn.parameters import ParameterStore, Pulled
 from ps_dqn.replay import Transitions
 from ps_dqn.reports import Report
+from ps_dqn.state import Counters
 
 
 class Closures:
@@ -39,7 +40,7 @@ class Closures:
         self._config_json = config.to_json()
         self._environment = environment
         self._store = store
-        self._greedy = make_actor(config, q_function)
+        self._greedy = functools.partial(greedy_actions, q_function)
         self._num_workers = num_workers
         self._session = session
         self._slots = tf.TensorSpec([local_optimizer_slots(config), num_parameters], tf.float32)
@@ -48,9 +49,20 @@ class Closures:
         self.snapshot = _trace(self._take_snapshot)
 
     @functools.cache  # noqa: B019 - lives as long as the run
-    def evaluate(self, episodes: int) -> Any:
-        """A closure of a seed (int64 []): returns [episodes] and an error text."""
-        return _trace(functools.partial(self._evaluate, episodes), tf.TensorSpec([], tf.int64))
+    def evaluate(self, episodes: int, freeze: bool) -> Any:
+        """A closure of a seed (int64 []) that plays episodes with the snapshot.
+
+        Args:
+            episodes: how many, side by side.
+            freeze: take the snapshot first; where several closures share an evaluation, `snapshot`
+                has taken it before.
+
+        Returns:
+            The counters at the snapshot if `freeze` (int64 [4]), the returns (float64 [episodes])
+            and an error text.
+        """
+        closure = functools.partial(self._evaluate, episodes, freeze)
+        return _trace(closure, tf.TensorSpec([], tf.int64))
 
     def _train(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns a `Report` as float64 [fields] and an error text."""
@@ -171,8 +183,11 @@ class Closures:
         """Returns the counters of the frozen parameters, int64 [4]."""
         return tf.stack(list(self._store.take_snapshot()))
 
-    def _evaluate(self, episodes: int, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _evaluate(
+        self, episodes: int, freeze: bool, seed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         worker = _this_worker()
+        counters = self._take_snapshot() if freeze else tf.zeros([len(Counters._fields)], tf.int64)
         parameters = self._store.pull_snapshot()
         observations = self._observations(episodes)
         [observed] = bridge.call(
@@ -198,7 +213,7 @@ class Closures:
         with tf.control_dependencies([playing]):
             returns = tf.TensorSpec([episodes], tf.float64)
             ok, returns = bridge.call("evaluate_end", worker, [], [_MARK, returns])
-        return returns, _error(worker, ok, returns)
+        return counters, returns, _error(worker, ok, returns)
 
     def _observations(self, count: int) -> tf.TensorSpec:
         shape = [count, *self._environment.observation_shape]

@@ -67,12 +67,12 @@ class Learning:
     optimizer: str = option(
         "adam", "Optimizer of the gradients.", choices=("adam", "rmsprop", "adagrad", "sgd")
     )
-    learning_rate: float = option(2e-3, "Step size at the start.", low=0.0)
+    learning_rate: float = option(1e-3, "Step size at the start.", low=0.0)
     learning_rate_end: float = option(
         1e-4, "Step size after learning_rate_decay_steps, reached linearly.", low=0.0
     )
     learning_rate_decay_steps: int = option(
-        100_000, "Length of the step size's decay (environment steps, all workers).", low=1
+        200_000, "Length of the step size's decay (environment steps, all workers).", low=1
     )
     optimizer_epsilon: float = option(
         1e-5, "Constant in the denominators of adam, rmsprop and adagrad.", low=1e-12
@@ -182,6 +182,12 @@ class Run:
         10_000, "From one greedy evaluation to the next (environment steps, all workers).", low=1
     )
     eval_episodes: int = option(20, "Episodes of an evaluation (episodes).", low=1)
+    eval_episodes_per_closure: int = option(
+        20,
+        "Episodes that one worker plays side by side; an evaluation of more is shared among the "
+        "workers (episodes).",
+        low=1,
+    )
     eval_epsilon: float = option(
         0.0, "Probability of a random action in evaluations.", low=0.0, high=1.0
     )

@@ -103,11 +103,11 @@ def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned
     return learn
 
 
-def make_actor(config: Config, q_function: QFunction) -> Callable[..., tf.Tensor]:
-    """The greedy policy: a compiled function of parameters [P] and observations [E, …] to [E]."""
+def greedy_actions(
+    q_function: QFunction, parameters: tf.Tensor, observations: tf.Tensor
+) -> tf.Tensor:
+    """The greedy policy: from parameters [P] and observations [E, …] to actions, int32 [E].
 
-    @tf.function(jit_compile=config.parameter_server.jit_compile, autograph=False)
-    def act(parameters: tf.Tensor, observations: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(q_function(parameters, observations), -1, output_type=tf.int32)
-
-    return act
+    Not compiled: for one pass over a few rows, XLA saves less in a run of seconds than it takes.
+    """
+    return tf.argmax(q_function(parameters, observations), -1, output_type=tf.int32)

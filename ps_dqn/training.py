@@ -90,6 +90,8 @@ class Training:
         self._evaluation: Evaluation | None = None
         self._parts: list[np.ndarray] = []
         self._parts_missing = 0
+        self._shares: list[int] = []
+        self._evaluation_point = 0
         self._snapshot_counters = self._progress.counters
         self._held = 0
         best, newest = checkpoints.best(), checkpoints.newest()
@@ -172,7 +174,7 @@ class Training:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
         if env_steps >= self._next_evaluation and not self._evaluating():
-            self._schedule.submit("snapshot", self._closures.snapshot, repeatable=True)
+            self._start_evaluation()
             self._next_evaluation = env_steps + self._config.run.eval_period
 
     def _count_afresh(self) -> None:
@@ -182,21 +184,33 @@ class Training:
         except tf.errors.OpError as error:
             raise scheduling.lost(error) from error
 
-    def _on_snapshot(self, counters: np.ndarray) -> None:
-        """The parameters stand still: plays the episodes on them, shared among the workers."""
-        self._snapshot_counters = Counters(*(int(each) for each in counters))
+    def _start_evaluation(self) -> None:
+        """Freezes the parameters and plays on them; shared among workers where it is large."""
         run = self._config.run
-        parts = min(self._tasks.num_workers, run.eval_episodes)
+        parts = math.ceil(run.eval_episodes / run.eval_episodes_per_closure)
+        self._shares = [len(range(part, run.eval_episodes, parts)) for part in range(parts)]
+        self._evaluation_point = self._progress.counters.env_steps
         self._parts, self._parts_missing = [], parts
-        for part in range(parts):
-            episodes = len(range(part, run.eval_episodes, parts))
-            seed = evaluation_seed(run.seed, self._snapshot_counters.env_steps, part)
-            closure = self._closures.evaluate(episodes)
-            self._schedule.submit("evaluation", closure, [seed], repeatable=True)
+        if parts == 1:
+            self._submit_part(0, freeze=True)
+        else:
+            self._schedule.submit("snapshot", self._closures.snapshot, repeatable=True)
 
-    def _on_evaluation_part(self, value: tuple[np.ndarray, object]) -> None:
-        returns, error = value
+    def _submit_part(self, part: int, freeze: bool) -> None:
+        closure = self._closures.evaluate(self._shares[part], freeze)
+        seed = evaluation_seed(self._config.run.seed, self._evaluation_point, part)
+        self._schedule.submit("evaluation", closure, [seed], repeatable=True)
+
+    def _on_snapshot(self, counters: np.ndarray) -> None:
+        self._snapshot_counters = Counters(*(int(each) for each in counters))
+        for part in range(self._parts_missing):
+            self._submit_part(part, freeze=False)
+
+    def _on_evaluation_part(self, value: tuple[np.ndarray, np.ndarray, object]) -> None:
+        counters, returns, error = value
         scheduling.check_error(error)
+        if len(self._shares) == 1:
+            self._snapshot_counters = Counters(*(int(each) for each in counters))
         self._parts.append(returns)
         self._parts_missing -= 1
         if self._parts_missing:
@@ -215,7 +229,7 @@ class Training:
             self._checkpoints.save_best(state, self._seconds(), mean)
 
     def _evaluating(self) -> bool:
-        return bool(self._schedule.outstanding("snapshot") or self._parts_missing)
+        return bool(self._parts_missing)
 
     def _over(self) -> bool:
         if self._stop_asked:
@@ -238,7 +252,7 @@ class Training:
         counters = self._progress.counters
         if self._evaluation is not None and self._evaluation.counters == counters:
             return
-        self._schedule.submit("snapshot", self._closures.snapshot, repeatable=True)
+        self._start_evaluation()
         while self._evaluating():
             self._hear()
 

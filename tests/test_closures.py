@@ -286,7 +286,7 @@ def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(
     np.testing.assert_array_equal(after.target, before.target)
     # Evaluations say so too.
     coordinator.schedule(closures.snapshot).fetch()
-    _, error = coordinator.schedule(closures.evaluate(2), args=(np.int64(1),)).fetch()
+    *_, error = coordinator.schedule(closures.evaluate(2, freeze=True), args=(np.int64(1),)).fetch()
     assert "RuntimeError: the ball burst" in error.decode()
 
 
