@@ -74,9 +74,12 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
 
 
 def save(
-    folder: pathlib.Path, summary: dict[str, Any], target_return: float, checkpoints: Checkpoints,
+    folder: pathlib.Path,
+    summary: dict[str, Any],
+    target_return: float,
+    checkpoints: Checkpoints,
     model: keras.Model,
-) -> None:  # fmt: skip
+) -> None:
     """Writes the summary, the learning curve and the best network as a Keras model."""
     run_directory.write_summary(folder, summary)
     best = checkpoints.best()

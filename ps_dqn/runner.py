@@ -25,7 +25,7 @@ from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 
-FAILED, STOPPED_BY_SIGNAL = 1, 128
+FAILED, WRONG_USAGE, STOPPED_BY_SIGNAL = 1, 2, 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +59,9 @@ def run(command: Command) -> int:
     try:
         with _tasks(command) as cluster:
             return _train(command, environment, checkpoints, resumed, cluster, console, signals)
-    except UsageError:
-        raise
+    except UsageError as error:
+        _say(console, f"error: {error}")  # standard error is the log by now
+        return WRONG_USAGE
     except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
         _say(console, f"error: {error}")
     except Exception as error:

@@ -173,7 +173,8 @@ class Training:
         if env_steps >= self._next_row:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
-        if env_steps >= self._next_evaluation and not self._evaluating():
+        due = env_steps >= self._next_evaluation
+        if due and not self._evaluating() and not self._reason:  # nothing new while draining
             self._start_evaluation()
             self._next_evaluation = env_steps + self._config.run.eval_period
 

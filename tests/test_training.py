@@ -212,3 +212,13 @@ def test_a_run_that_is_over_stays_over(coordinate):
     folder, ended = coordinate("over")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert read_counters(check_agreement(folder)) == read_counters(before)
+
+
+def test_a_checkpoint_of_another_network_is_refused(coordinate):
+    short = ["--num_workers=1", "--total_env_steps=2000", "--eval_episodes=2"]
+    _, ended = coordinate("run", "--hidden_sizes=8", *short)
+    assert ended.returncode == 0
+    _, refused = coordinate("run", "--hidden_sizes=16", *short)
+    assert refused.returncode == 2
+    assert "does not fit these flags" in refused.stdout
+    assert "Traceback" not in refused.stdout + refused.stderr
