@@ -34,7 +34,6 @@ def config_of(flags: list[str]):
 
 def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     """Updates/s of the bare update loop and of the whole loop, without a cluster."""
-    import numpy as np
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -50,7 +49,7 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     q_function, initial = networks.pure_function(model), networks.flatten(model)
     learn = make_learner(config, q_function)
     shape = (local_optimizer_slots(config), len(initial))
-    experience = Experience(config, 0, np.zeros(shape, np.float32))
+    experience = Experience(config, 0)
     updates, rate = config.parameter_server.local_updates, tf.constant(1e-4)
 
     @tf.function(autograph=False)
@@ -62,16 +61,14 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
         return online + learned.vector, learned.slots
 
     def collect(online):
-        observations, missing = experience.observe()
         done = 0
-        while done < config.vector_steps_per_push or missing:
-            actions = greedy(online, tf.constant(observations)).numpy()
-            observations, missing = experience.step(actions, np.float32(0.1))
+        while done < config.vector_steps_per_push or not experience.is_warm:
+            observations = tf.constant(experience.environments.observations)
+            experience.step(greedy(online, observations).numpy(), 0.1)
             done += 1
 
     def sample():
-        _, *batch, _, _ = experience.sample()
-        return Transitions(*(tf.constant(array) for array in batch))
+        return Transitions(*(tf.constant(array) for array in experience.sample()))
 
     online = target = tf.constant(initial)
     slots, steps = tf.zeros(shape), 0

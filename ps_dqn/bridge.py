@@ -1,4 +1,4 @@
-"""Calls Python that lives in a worker's process, from a closure that runs on that worker.
+"""Calls Python that lives in a task's process, from a closure that runs on a worker.
 
 `tf.numpy_function` pins its operation to the process that traced it, which is the coordinator.
 The operation beneath it, `PyFunc`, has no such pin: it runs where it is placed, and looks its
@@ -9,16 +9,18 @@ token up in the registry of the process it runs in. Three facts make that sound:
 * The registry holds its functions weakly; `install` keeps the graph that holds ours.
 * `PyFunc` is stateful, so TensorFlow neither prunes, repeats, folds nor reorders its calls.
 
-One token serves everything: its first input names the method, its second the worker (several
-workers share a process in an in-process cluster, and each has a host of its own).
+One token serves everything: its first input names the method, its second the task (several tasks
+share a process in an in-process cluster, and each has a host of its own): worker i is i, parameter
+server i is -1 - i. The call runs where it is placed; the number only finds the host.
 
 An exception in hosted Python would reach the coordinator as an operation error, which
-ClusterCoordinator treats as fatal. So it is caught here: the worker's host remembers the
-traceback, this call and the following ones return zeros, and the closure returns the traceback
-as a value when it asks for `take_error`.
+ClusterCoordinator treats as fatal. So it is caught here: the task remembers the traceback and
+writes it to its log, this call and the following ones return zeros, and the closure returns the
+traceback as a value when it asks for `take_error`.
 """
 
 import json
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -31,7 +33,7 @@ TOKEN = "pyfunc_0"
 
 
 class Host(Protocol):
-    """What a worker task hosts."""
+    """What a task hosts."""
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
@@ -52,7 +54,7 @@ def install(make_host: Callable[[int], Host]) -> None:
     """Makes this process answer bridge calls; call before anything else uses TensorFlow.
 
     Args:
-        make_host: makes the host of a worker from its index, at that worker's first call.
+        make_host: makes the host of a task from its number, at that task's first call.
 
     Raises:
         RuntimeError: something registered a Python function with TensorFlow before.
@@ -74,36 +76,50 @@ def install(make_host: Callable[[int], Host]) -> None:
     _graph = graph
 
 
+def server(index: int) -> int:
+    """The task number of a parameter server."""
+    return -1 - index
+
+
 def call(
-    method: str, worker: tf.Tensor, inputs: Sequence[Any], outputs: Sequence[tf.TensorSpec]
+    method: str,
+    task: Any,
+    inputs: Sequence[Any],
+    outputs: Sequence[tf.TensorSpec],
+    in_order: bool = True,
 ) -> list[tf.Tensor]:
-    """Adds a call of a hosted method to the graph being traced.
+    """Adds a call of a hosted method to the graph being traced, or makes it.
 
     Args:
         method: a name in the host's `methods`.
-        worker: int index of the worker, [].
+        task: int number of the task, [].
         inputs: tensors the method receives as NumPy arrays.
         outputs: static shapes and dtypes of what it returns. Sizes that vary (None) are 0 in the
             zeros returned after an error.
+        in_order: TensorFlow runs it after every call traced before it; if False, after those whose
+            results it takes.
 
     Returns:
-        The method's results, or zeros once something failed on this worker.
+        The method's results, or zeros once something failed on this task.
     """
     zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in outputs])
     results = tf.raw_ops.PyFunc(
-        input=[tf.constant(method), tf.cast(worker, tf.int32), tf.constant(zeros), *inputs],
+        input=[tf.constant(method), tf.cast(task, tf.int32), tf.constant(zeros), *inputs],
         token=TOKEN,
         Tout=[spec.dtype for spec in outputs],
     )
+    if not in_order and not tf.executing_eagerly():
+        operation = results[0].op
+        operation.graph.experimental_acd_manager.run_independently(operation)
     return [
         tf.ensure_shape(result, spec.shape) for result, spec in zip(results, outputs, strict=True)
     ]
 
 
-def take_error(worker: tf.Tensor, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
+def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
     """The traceback of the first failure since it was last taken, or an empty text, string []."""
     with tf.control_dependencies(after):
-        return call(_TAKE_ERROR, worker, [], [tf.TensorSpec([], tf.string)])[0]
+        return call(_TAKE_ERROR, task, [], [tf.TensorSpec([], tf.string)])[0]
 
 
 _TAKE_ERROR = "take_error"
@@ -115,9 +131,9 @@ def close() -> None:
         host.close()
 
 
-def _dispatch(method: bytes, worker: Any, zeros: bytes, *inputs: np.ndarray) -> list[Any]:
-    """Runs in the worker's process, on one of TensorFlow's threads."""
-    name, index = method.decode(), int(worker)
+def _dispatch(method: bytes, task: Any, zeros: bytes, *inputs: np.ndarray) -> list[Any]:
+    """Runs in the task's process, on one of TensorFlow's threads."""
+    name, index = method.decode(), int(task)
     if name == _TAKE_ERROR:
         return [_errors.pop(index, "")]
     if index not in _errors:
@@ -125,6 +141,7 @@ def _dispatch(method: bytes, worker: Any, zeros: bytes, *inputs: np.ndarray) -> 
             return list(_host(index).methods[name](*inputs))
         except BaseException:  # a SystemExit of hosted Python, too, is only a failed call
             _errors[index] = traceback.format_exc()
+            print(_errors[index], file=sys.stderr, flush=True)  # its log
     return [
         "" if dtype == "string" else np.zeros(shape, dtype) for shape, dtype in json.loads(zeros)
     ]

@@ -1,4 +1,4 @@
-"""The functions that run on workers: train, snapshot, evaluate.
+"""The functions that run on workers: train, freeze, evaluate.
 
 A training closure is: pull -> collect -> sample -> local updates -> push, as often as
 `pushes_per_closure` says, and a report.
@@ -9,15 +9,16 @@ S optimizer slots.
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ps_dqn import bridge, exploration
+from ps_dqn import bridge
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learner import QFunction, greedy_actions, local_optimizer_slots, make_learner
-from ps_dqn.parameters import ParameterStore, Pulled
+from ps_dqn.messages import PullRequest, PushHeader, Status
+from ps_dqn.parameters import ParameterStore
 from ps_dqn.replay import Transitions
 from ps_dqn.reports import Report
 from ps_dqn.state import Counters
@@ -33,162 +34,138 @@ class Closures:
         store: ParameterStore,
         q_function: QFunction,
         num_parameters: int,
-        num_workers: int,
-        session: str,
     ):
         self._config = config
         self._config_json = config.to_json()
         self._environment = environment
         self._store = store
         self._greedy = functools.partial(greedy_actions, q_function)
-        self._num_workers = num_workers
-        self._session = session
+        self._session = tf.constant(store.session, tf.int64)
         self._slots = tf.TensorSpec([local_optimizer_slots(config), num_parameters], tf.float32)
+        # Of a static shape, so that zeros in its place, after an error, have it too.
+        self._requests = tf.TensorSpec([store.num_ps, len(PullRequest._fields)], tf.int64)
+        # What a worker needs to know beside the configuration; see `worker_host.Learning`.
+        shape = [store.num_workers, store.num_ps, num_parameters, self._slots.shape[0]]
+        self._shape = tf.constant(shape, tf.int64)
         self._learn = make_learner(config, q_function)
-        self.train = _trace(self._train)
-        self.snapshot = _trace(self._take_snapshot)
+        self.train = _trace(self._train, tf.TensorSpec([2], tf.int64))
+        self.freeze = _trace(store.freeze)
 
     @functools.cache  # noqa: B019 - lives as long as the run
     def evaluate(self, episodes: int, freeze: bool) -> Any:
-        """A closure of a seed (int64 []) that plays episodes with the snapshot.
+        """A closure of a seed (int64 []) that plays episodes with the frozen average.
 
         Args:
             episodes: how many, side by side.
-            freeze: take the snapshot first; where several closures share an evaluation, `snapshot`
-                has taken it before.
+            freeze: freeze it first; where several closures share an evaluation, `freeze` has done
+                so before.
 
         Returns:
-            The counters at the snapshot if `freeze` (int64 [4]), the returns (float64 [episodes])
+            The counters it was frozen at if `freeze` (int64 [4]), the returns (float64 [episodes])
             and an error text.
         """
         closure = functools.partial(self._evaluate, episodes, freeze)
         return _trace(closure, tf.TensorSpec([], tf.int64))
 
-    def _train(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns a `Report` as float64 [fields] and an error text."""
+    def _train(self, tickets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """A closure of the tickets of its first push and of the oldest one, int64 [2].
+
+        Returns:
+            A `Report` as float64 [fields] and an error text.
+        """
         worker = _this_worker()
-        slots, steps = bridge.call(
+        [requests] = bridge.call(
             "begin",
             worker,
-            [self._session, self._config_json, tf.zeros(self._slots.shape)],
-            [self._slots, tf.TensorSpec([], tf.int64)],
+            [self._session, self._config_json, self._shape, tickets],
+            [self._requests],
         )
         pushes = self._config.parameter_server.pushes_per_closure
-        state = (slots, steps, tf.zeros([2], tf.float64), tf.zeros([6], tf.float64), tf.constant(1))
-        if pushes == 1:
-            *_, latest, sums, ok = self._pull_learn_push(worker, *state)
-        else:
-            *_, latest, sums, ok = tf.while_loop(
-                lambda i, slots, steps, latest, sums, ok: (i < pushes) & (ok > 0),
-                lambda i, *state: (i + 1, *self._pull_learn_push(worker, *state)),
-                (tf.constant(0), *state),
-                parallel_iterations=1,
-            )
-        fields = tf.TensorSpec([len(Report._fields)], tf.float64)
-        [report] = bridge.call("report", worker, [latest, sums], [fields])
+        _, _, going = tf.while_loop(
+            lambda i, requests, going: (i < pushes) & (going > 0),
+            lambda i, requests, going: (i + 1, *self._pull_learn_push(worker, requests)),
+            (tf.constant(0), requests, tf.constant(1)),
+            parallel_iterations=1,
+        )
+        with tf.control_dependencies([going]):
+            fields = tf.TensorSpec([len(Report._fields)], tf.float64)
+            ok, report = bridge.call("report", worker, [], [_MARK, fields])
         return report, _error(worker, ok, report)
 
-    def _pull_learn_push(self, worker, slots, steps, latest, sums, ok):  # type: ignore[no-untyped-def]
-        """One pull, what is learned from it, one push; takes and returns the loop's state."""
-        learning, updates = self._config.learning, self._config.parameter_server.local_updates
-        with tf.control_dependencies([slots, sums]):
-            pulled = self._store.pull()
-        epsilon = self._epsilon(worker, pulled)
-        self._collect(worker, pulled, epsilon)
-        ok, batch, env_steps, episodes = self._sample(worker)
-        learning_rate = exploration.linear(
-            learning.learning_rate,
-            learning.learning_rate_end,
-            learning.learning_rate_decay_steps,
-            pulled.counters.env_steps,
-        )
+    def _pull_learn_push(
+        self, worker: tf.Tensor, requests: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """One pull, what is learned from it, one push; the next requests, and 1 to go on."""
+        pulled = self._pull(worker, requests)
+        self._collect(worker, pulled)
+        going, batch = self._sample(worker)
         learned = self._learn(
-            pulled.online, pulled.target, slots, tf.cast(steps, tf.float32), learning_rate, batch
+            pulled.online, pulled.target, pulled.slots, pulled.steps, pulled.learning_rate, batch
         )
-        steps += updates
-        with tf.control_dependencies([learned.vector]):
-            [kept] = bridge.call("keep", worker, [learned.slots, steps], [_MARK])
-        with tf.control_dependencies([kept]):
-            moved = [1, updates, env_steps, episodes]
-            version = tf.cond(
-                ok > 0,
-                lambda: self._store.push(learned.vector, learning_rate, moved).version,
-                lambda: pulled.counters.version,
-            )
-        with tf.control_dependencies([version]):
-            bridge.call("pushed", worker, [], [_MARK])
-        latest = _float64(version, epsilon)
-        staleness = tf.maximum(version - 1 - pulled.counters.version, 0)
-        sums += _float64(
-            staleness, 1, updates, learned.td_loss, learned.q_values, learned.grad_norm
-        )
-        return learned.slots, steps, latest, sums, ok
 
-    def _epsilon(self, worker: tf.Tensor, pulled: Pulled) -> tf.Tensor:
-        options = self._config.exploration
-        epsilon = exploration.linear(
-            options.epsilon_start,
-            options.epsilon_end,
-            options.epsilon_decay_steps,
-            pulled.counters.env_steps,
-        )
-        if options.epsilon_ladder:
-            return exploration.ladder(epsilon, worker, self._num_workers)
-        return epsilon
+        def push() -> tf.Tensor:
+            sums = tf.stack([learned.td_loss, learned.q_values, learned.grad_norm])
+            outputs = [_HEADER, *[_BYTES] * self._store.num_ps]
+            inputs = [learned.vector, learned.slots, sums]
+            header, *packed = bridge.call("pack", worker, inputs, outputs)
+            verdict = self._store.push(header, packed)
+            return bridge.call("pushed", worker, [verdict], [self._requests])[0]
 
-    def _collect(self, worker: tf.Tensor, pulled: Pulled, epsilon: tf.Tensor) -> None:
+        return tf.cond(going > 0, push, lambda: requests), going
+
+    def _pull(self, worker: tf.Tensor, requests: tf.Tensor) -> "_Pulled":
+        """Pulls, again and again while others have to be waited for (sync)."""
+        environment = self._observations(self._config.environment.num_envs_per_worker)
+        number, vector = (
+            tf.TensorSpec([], tf.float32),
+            tf.TensorSpec(self._slots.shape[1:], tf.float32),
+        )
+        specs = _Pulled(_MARK, vector, vector, self._slots, number, number, environment, _MARK)
+
+        def pull() -> _Pulled:
+            return _Pulled(*bridge.call("pulled", worker, self._store.pull(requests), specs))
+
+        if self._config.parameter_server.aggregation == "async":
+            return pull()
+        nothing = _Pulled(*(tf.zeros(spec.shape, spec.dtype) for spec in specs))
+        return tf.while_loop(
+            lambda pulled: pulled.status == int(Status.WAIT),
+            lambda _: (pull(),),
+            (nothing._replace(status=tf.constant(int(Status.WAIT))),),
+            parallel_iterations=1,
+        )[0]
+
+    def _collect(self, worker: tf.Tensor, pulled: "_Pulled") -> None:
         """Steps the environments: as often as a push is worth, and until replay is warm."""
-        specs = [
-            self._observations(self._config.environment.num_envs_per_worker),
-            tf.TensorSpec([], tf.int64),
-        ]
-        with tf.control_dependencies([pulled.online, pulled.target, pulled.counters.version]):
-            observations, missing = bridge.call("observe", worker, [], specs)
-        steps = self._config.vector_steps_per_push
+        specs = [self._observations(self._config.environment.num_envs_per_worker), _MARK]
 
-        def step(i, observations, missing):  # type: ignore[no-untyped-def]
+        def step(observations, more):  # type: ignore[no-untyped-def]
             greedy = self._greedy(pulled.online, observations)
-            return i + 1, *bridge.call("step", worker, [greedy, epsilon], specs)
+            return bridge.call("step", worker, [greedy], specs)
 
         tf.while_loop(
-            lambda i, observations, missing: (i < steps) | (missing > 0),
+            lambda observations, more: more > 0,
             step,
-            [tf.constant(0), observations, missing],
+            [pulled.observations, pulled.more],
             parallel_iterations=1,
         )
 
-    def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Transitions, tf.Tensor, tf.Tensor]:
+    def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Transitions]:
         shape = [self._config.parameter_server.local_updates, self._config.learning.batch_size]
         observations = tf.TensorSpec(
             [*shape, *self._environment.observation_shape], self._environment.observation_dtype
         )
-        floats = tf.TensorSpec(shape, tf.float32)
-        count = tf.TensorSpec([], tf.int64)
-        ok, *batch, env_steps, episodes = bridge.call(
-            "sample",
-            worker,
-            [],
-            [
-                _MARK,
-                *Transitions(
-                    observations, tf.TensorSpec(shape, tf.int32), floats, floats, observations
-                ),
-                count,
-                count,
-            ],
-        )
-        return ok, Transitions(*batch), env_steps, episodes
-
-    def _take_snapshot(self) -> tf.Tensor:
-        """Returns the counters of the frozen parameters, int64 [4]."""
-        return tf.stack(list(self._store.take_snapshot()))
+        floats, actions = tf.TensorSpec(shape, tf.float32), tf.TensorSpec(shape, tf.int32)
+        transitions = Transitions(observations, actions, floats, floats, observations)
+        ok, *batch = bridge.call("sample", worker, [], [_MARK, *transitions])
+        return ok, Transitions(*batch)
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         worker = _this_worker()
-        counters = self._take_snapshot() if freeze else tf.zeros([len(Counters._fields)], tf.int64)
-        parameters = self._store.pull_snapshot()
+        counters = self._store.freeze() if freeze else tf.zeros([len(Counters._fields)], tf.int64)
+        parameters = self._store.pull_frozen(after=counters)
         observations = self._observations(episodes)
         [observed] = bridge.call(
             "evaluate_begin",
@@ -220,7 +197,22 @@ class Closures:
         return tf.TensorSpec(shape, self._environment.observation_dtype)
 
 
+class _Pulled(NamedTuple):
+    """What `worker_host.Learning.pulled` returns."""
+
+    status: Any
+    online: Any
+    target: Any
+    slots: Any
+    steps: Any
+    learning_rate: Any
+    observations: Any
+    more: Any
+
+
 _MARK = tf.TensorSpec([], tf.int32)
+_HEADER = tf.TensorSpec([len(PushHeader._fields)], tf.int64)
+_BYTES = tf.TensorSpec([None], tf.uint8)
 
 
 def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:
@@ -234,10 +226,6 @@ def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:
 
 def _this_worker() -> tf.Tensor:
     return tf.distribute.coordinator.experimental_get_current_worker_index()
-
-
-def _float64(*values: Any) -> tf.Tensor:
-    return tf.stack([tf.cast(value, tf.float64) for value in values])
 
 
 def _error(worker: tf.Tensor, ok: tf.Tensor, after: tf.Tensor) -> tf.Tensor:

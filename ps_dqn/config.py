@@ -6,13 +6,15 @@ as plain attributes, so a default or a limit is written in this file and nowhere
 
 import dataclasses
 import json
-import math
 import types
 import typing
 from typing import Any
 
-from ps_dqn.errors import UsageError
+from ps_dqn import checks
 from ps_dqn.options import check, option
+
+# See `encoding`, which this module does not import because it needs NumPy.
+WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,16 +150,67 @@ class ParameterServer:
     pushes_per_closure: int = option(
         4, "Pulls and pushes in one scheduled closure (pushes).", low=1
     )
-    outer_learning_rate: float = option(
-        1.0,
-        "Step size for the mean of the workers' changes, where local_updates is above 1: each "
-        "push applies this divided by num_workers. 1 averages the workers, num_workers adds them.",
+    aggregation: str = option(
+        "async",
+        "async applies each push as it arrives; sync waits for one push of every worker, all "
+        "computed on the same version, and applies their mean.",
+        choices=("async", "sync"),
+    )
+    backup_workers: int = option(
+        0,
+        "With aggregation=sync, a round waits for this many workers less; what they push for it "
+        "is dropped (Chen et al. 2016) (workers).",
+        low=0,
+    )
+    max_staleness: int | None = option(
+        None,
+        "With aggregation=async, pushes computed on parameters more than this many versions old "
+        "are refused (versions). Default: none are.",
+        low=0,
+    )
+    outer_learning_rate: float | None = option(
+        None,
+        "Step size for pushed changes, where local_updates is above 1. Default: 1 with sync; with "
+        "async 1 / square root of num_workers.",
         low=0.0,
     )
     outer_momentum: float = option(
         0.0, "Nesterov momentum of pushed changes, where local_updates is above 1.",
         low=0.0, high=0.9999,
     )  # fmt: skip
+    staleness_decay: float = option(
+        0.0,
+        "With aggregation=async, a push counts e^(-decay · age), its age being the versions made "
+        "since it was pulled.",
+        low=0.0,
+    )
+    staleness_cutoff: int = option(
+        0,
+        "With aggregation=async, the weight of a push also falls along a cosine to nothing at "
+        "this age; 0 has no such end (versions).",
+        low=0,
+    )
+    outlier_gate: float = option(
+        0.0,
+        "Workers keep back a push whose loss is more than this many standard deviations above its "
+        "running mean (Nair et al. 2015); 0 keeps back only what is not finite.",
+        low=0.0,
+    )
+    pull_wire_dtype: str = option(
+        "float32", "How parameters travel to the workers.", choices=WIRE_DTYPES
+    )
+    push_wire_dtype: str = option(
+        "float32",
+        "How pushes travel; what rounding takes away is added to the worker's next push.",
+        choices=WIRE_DTYPES,
+    )
+    push_top_k: float = option(
+        1.0,
+        "Share of a push's numbers that travels, the largest; the others are added to the "
+        "worker's next push (Lin et al. 2018).",
+        low=1e-6,
+        high=1.0,
+    )
     closures_per_worker: int = option(
         2, "Closures outstanding for each worker, running or queued (closures).", low=1
     )
@@ -230,9 +283,7 @@ class Config:
         for group in groups():
             for field in dataclasses.fields(group.type):
                 check(field, getattr(getattr(self, group.name), field.name))
-        _check_env_kwargs(self.environment.env_kwargs)
-        _check_rhythm(self)
-        _check_replay(self)
+        checks.check(self)
 
     def to_json(self) -> str:
         """The whole configuration as one line of JSON."""
@@ -289,47 +340,3 @@ def option_type(group: Group, field: dataclasses.Field) -> Any:
     if isinstance(hint, types.UnionType):
         return next(each for each in typing.get_args(hint) if each is not type(None))
     return hint
-
-
-def _check_env_kwargs(text: str) -> None:
-    try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"--env_kwargs={text}: not JSON ({error})") from None
-    if not isinstance(parsed, dict):
-        raise UsageError(f'--env_kwargs={text}: must be a JSON object, like {{"size": 8}}')
-
-
-def _check_rhythm(config: Config) -> None:
-    shape, envs = config.parameter_server, config.environment.num_envs_per_worker
-    env_steps = shape.local_updates * shape.update_period
-    if env_steps % envs:
-        raise UsageError(
-            f"--local_updates={shape.local_updates} times --update_period={shape.update_period} "
-            f"is {env_steps} environment steps a push, which --num_envs_per_worker={envs} does "
-            f"not divide: change one of the three so that it does"
-        )
-
-
-def _check_replay(config: Config) -> None:
-    replay, envs = config.replay, config.environment.num_envs_per_worker
-    if replay.min_replay_size > replay.replay_capacity:
-        raise UsageError(
-            f"--min_replay_size={replay.min_replay_size}: must not exceed "
-            f"--replay_capacity={replay.replay_capacity}"
-        )
-    # Each environment's ring holds the n-step window, the row after it and room to write.
-    n_step = config.learning.n_step
-    least = envs * (n_step + 2)
-    if replay.replay_capacity < least:
-        raise UsageError(
-            f"--replay_capacity={replay.replay_capacity}: {envs} environments with "
-            f"--n_step={n_step} need {least} or more"
-        )
-    # The newest n rows of an environment cannot be sampled, so a full ring offers this many.
-    most = envs * (math.ceil(replay.replay_capacity / envs) - n_step)
-    if replay.min_replay_size > most:
-        raise UsageError(
-            f"--min_replay_size={replay.min_replay_size}: {envs} environments with "
-            f"--replay_capacity={replay.replay_capacity} and --n_step={n_step} offer {most} at most"
-        )

@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from cluster.spec import ClusterSpecError
 from flags import command_line, experiment, tasks
-from ps_dqn import run_directory
+from ps_dqn import checks, run_directory
 from ps_dqn.errors import UsageError
 
 _STARTED = time.perf_counter()
@@ -41,6 +41,7 @@ def main(argv: Sequence[str]) -> int:
         folder = _parse(values, argv)
         config = experiment.read(values)
         placement = tasks.read_placement(values)
+        checks.check_workers(config, len(placement.spec.workers))
         from ps_dqn import runner
 
         flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *PLACEMENT_FLAGS])

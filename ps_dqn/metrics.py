@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ps_dqn.ledger import WorkerLedger
 from ps_dqn.reports import PHASES, Report
 from ps_dqn.state import Counters
 
@@ -19,10 +20,24 @@ COLUMNS = (
     "train/q_values",
     "train/grad_norm",
     "train/staleness",
+    "train/staleness_max",
     "train/epsilon",
     "replay/size",
     "rate/env_steps_per_second",
     "rate/updates_per_second",
+    "push/applied",
+    "push/refused",
+    "push/withheld",
+    "wire/bytes_pulled",
+    "wire/bytes_pushed",
+    "wire/bytes_pulled_per_update",
+    "wire/bytes_pushed_per_update",
+    "wire/pull_ms",
+    "wire/pull_ms_max",
+    "wire/push_ms",
+    "wire/push_ms_max",
+    "wire/shard_balance",
+    "workers/slowest",
     *(f"time/{phase}" for phase in PHASES),
 )
 
@@ -38,6 +53,14 @@ class Interval:
         """The sum of one field of the reports."""
         return math.fsum(getattr(report, field) for report in self.reports)
 
+    def workers(self) -> dict[int, dict[str, float]]:
+        """What each worker did in it; see `WorkerLedger.rows`."""
+        return WorkerLedger(self.reports).rows()
+
+    def most(self, field: str) -> float:
+        """The largest of one field of the reports."""
+        return max((getattr(report, field) for report in self.reports), default=math.nan)
+
     def mean(self, field: str, over: str) -> float:
         """The sum of one field divided by the sum of another; NaN where that is 0."""
         count = self.total(over)
@@ -50,42 +73,59 @@ class Progress:
     def __init__(self, start: Counters):
         """Continues from `start`, what the parameter servers counted when the run began."""
         self.counters = start
-        self.phase_seconds = dict.fromkeys(PHASES, 0.0)
-        self.last_report: Report | None = None
+        self.ledger = WorkerLedger()
         self.episode_return = math.nan  # mean of the episodes of the last interval that had any
+        self._bytes_pulled = self._bytes_pushed = 0.0
         self._replay_sizes: dict[int, float] = {}
 
     def add(self, report: Report) -> None:
-        """Counts one closure."""
-        counters = self.counters
-        self.counters = Counters(
-            counters.version + int(report.pushes),
-            counters.updates + int(report.updates),
-            counters.env_steps + int(report.env_steps),
-            counters.episodes + int(report.episodes),
-        )
-        for phase in PHASES:
-            self.phase_seconds[phase] += getattr(report, f"time_{phase}")
-        self.last_report = report
+        """Counts one closure; the counters only grow, so the largest are the newest."""
+        self.counters = Counters(*map(max, self.counters, report.counters))
+        self.ledger.add(report)
+        self._bytes_pulled += report.bytes_pulled
+        self._bytes_pushed += report.bytes_pushed
         self._replay_sizes[int(report.worker)] = report.replay_size
 
-    def train_row(self, interval: Interval, now: float) -> dict[str, float]:
-        """The training columns over an interval that ends now (seconds of training)."""
+    def train_row(self, interval: Interval, now: float, balance: float) -> dict[str, float]:
+        """The training columns over an interval.
+
+        Args:
+            interval: the reports.
+            now: its end (seconds of training).
+            balance: load of the busiest parameter server, as a multiple of the mean.
+        """
         elapsed = max(now - interval.started, 1e-9)
         returns = interval.mean("return_sum", "episodes")
         if not math.isnan(returns):
             self.episode_return = returns
+        epsilons = [each.epsilon for each in interval.reports if not math.isnan(each.epsilon)]
         return {
             "seconds": now,
             "train/episode_return": returns,
             "train/td_loss": interval.mean("td_loss", "updates"),
             "train/q_values": interval.mean("q_values", "updates"),
             "train/grad_norm": interval.mean("grad_norm", "updates"),
-            "train/staleness": interval.mean("staleness", "pushes"),
-            "train/epsilon": float(np.mean([report.epsilon for report in interval.reports])),
+            "train/staleness": interval.mean("staleness", "decided"),
+            "train/staleness_max": interval.most("staleness_max"),
+            "train/epsilon": float(np.mean(epsilons)) if epsilons else math.nan,
             "replay/size": sum(self._replay_sizes.values()),
             "rate/env_steps_per_second": interval.total("env_steps") / elapsed,
             "rate/updates_per_second": interval.total("updates") / elapsed,
+            "push/applied": interval.total("pushes"),
+            "push/refused": interval.total("refused"),
+            "push/withheld": interval.total("withheld"),
+            "wire/bytes_pulled": self._bytes_pulled,
+            "wire/bytes_pushed": self._bytes_pushed,
+            "wire/bytes_pulled_per_update": interval.mean("bytes_pulled", "updates"),
+            "wire/bytes_pushed_per_update": interval.mean("bytes_pushed", "updates"),
+            "wire/pull_ms": 1e3 * interval.mean("time_pull", "exchanges"),
+            "wire/pull_ms_max": 1e3 * interval.most("pull_max"),
+            "wire/push_ms": 1e3 * interval.mean("time_push", "exchanges"),
+            "wire/push_ms_max": 1e3 * interval.most("push_max"),
+            "wire/shard_balance": balance,
+            "workers/slowest": max(
+                (row["slowness"] for row in interval.workers().values()), default=math.nan
+            ),
             **{f"time/{phase}": interval.total(f"time_{phase}") for phase in PHASES},
         }
 

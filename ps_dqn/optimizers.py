@@ -1,18 +1,21 @@
-"""Optimizers of one flat parameter vector, each in two forms with the same arithmetic.
+"""Optimizers of one flat parameter vector, as pure functions.
 
-`apply` is a pure function of tensors, for the local updates of a worker; `apply_fused` is one
-TensorFlow kernel that changes variables where they are, for the parameter servers.
+The same arithmetic serves TensorFlow's tensors in the local updates of a worker and NumPy's arrays
+on the parameter servers.
 
-Shapes: P parameters (of a shard, for the fused form).
+Shapes: P parameters.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from ps_dqn.config import Learning
+
+Array = Any  # tf.Tensor or np.ndarray; scalars are float32 [] tensors or Python floats
 
 
 class Optimizer(Protocol):
@@ -24,12 +27,12 @@ class Optimizer(Protocol):
 
     def apply(
         self,
-        parameters: tf.Tensor,
-        slots: Sequence[tf.Tensor],
-        gradient: tf.Tensor,
-        learning_rate: tf.Tensor,
-        step: tf.Tensor,
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        parameters: Array,
+        slots: Sequence[Array],
+        gradient: Array,
+        learning_rate: Array,
+        step: Array,
+    ) -> tuple[Array, list[Array]]:
         """One step.
 
         Args:
@@ -42,16 +45,6 @@ class Optimizer(Protocol):
         Returns:
             The parameters and slots after it.
         """
-
-    def apply_fused(
-        self,
-        parameters: Any,
-        slots: Sequence[Any],
-        gradient: tf.Tensor,
-        learning_rate: tf.Tensor,
-        step: tf.Tensor,
-    ) -> tf.Operation:
-        """The same step on `tf.Variable`s."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,25 +60,9 @@ class Adam:
         """See `Optimizer.apply`."""
         mean = self.beta_1 * slots[0] + (1 - self.beta_1) * gradient
         square = self.beta_2 * slots[1] + (1 - self.beta_2) * gradient**2
-        correction = tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
-        change = learning_rate * correction * mean / (tf.sqrt(square) + self.epsilon)
+        correction = (1 - self.beta_2**step) ** 0.5 / (1 - self.beta_1**step)
+        change = learning_rate * correction * mean / (_sqrt(square) + self.epsilon)
         return parameters - change, [mean, square]
-
-    def apply_fused(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply_fused`."""
-        return tf.raw_ops.ResourceApplyAdam(
-            var=parameters.handle,
-            m=slots[0].handle,
-            v=slots[1].handle,
-            beta1_power=self.beta_1**step,
-            beta2_power=self.beta_2**step,
-            lr=learning_rate,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=gradient,
-            use_locking=True,
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,27 +71,13 @@ class RMSProp:
 
     epsilon: float
     rho: float = 0.95
-    num_slots: int = 2
+    num_slots: int = 1
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
         """See `Optimizer.apply`."""
         square = self.rho * slots[0] + (1 - self.rho) * gradient**2
-        change = learning_rate * gradient / tf.sqrt(square + self.epsilon)
-        return parameters - change, [square, change]
-
-    def apply_fused(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply_fused`."""
-        return tf.raw_ops.ResourceApplyRMSProp(
-            var=parameters.handle,
-            ms=slots[0].handle,
-            mom=slots[1].handle,
-            lr=learning_rate,
-            rho=self.rho,
-            momentum=0.0,
-            epsilon=self.epsilon,
-            grad=gradient,
-            use_locking=True,
-        )
+        change = learning_rate * gradient / _sqrt(square + self.epsilon)
+        return parameters - change, [square]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,19 +90,8 @@ class AdaGrad:
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
         """See `Optimizer.apply`."""
         square = slots[0] + gradient**2
-        change = learning_rate * gradient / (tf.sqrt(square) + self.epsilon)
+        change = learning_rate * gradient / (_sqrt(square) + self.epsilon)
         return parameters - change, [square]
-
-    def apply_fused(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply_fused`."""
-        return tf.raw_ops.ResourceApplyAdagradV2(
-            var=parameters.handle,
-            accum=slots[0].handle,
-            lr=learning_rate,
-            epsilon=self.epsilon,
-            grad=gradient,
-            use_locking=True,
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,18 +108,6 @@ class Momentum:
         direction = gradient + self.momentum * velocity if self.nesterov else velocity
         return parameters - learning_rate * direction, [velocity]
 
-    def apply_fused(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply_fused`."""
-        return tf.raw_ops.ResourceApplyMomentum(
-            var=parameters.handle,
-            accum=slots[0].handle,
-            lr=learning_rate,
-            grad=gradient,
-            momentum=self.momentum,
-            use_nesterov=self.nesterov,
-            use_locking=True,
-        )
-
 
 def build(config: Learning) -> Optimizer:
     """The optimizer of gradients that the configuration names."""
@@ -178,3 +118,7 @@ def build(config: Learning) -> Optimizer:
     if config.optimizer == "adagrad":
         return AdaGrad(config.optimizer_epsilon)
     return Momentum(config.momentum)
+
+
+def _sqrt(array: Array) -> Array:
+    return np.sqrt(array) if isinstance(array, np.ndarray) else tf.sqrt(array)

@@ -46,6 +46,8 @@ def check(field: dataclasses.Field, value: Any) -> None:
     choices = field.metadata["choices"]
     if choices and value not in choices:
         raise UsageError(f"--{field.name}={value}: must be one of {', '.join(choices)}")
+    if value is None:
+        return  # says nothing
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, float) and not _is_allowed(field, number):
             raise UsageError(f"--{field.name}={number}: must be a finite number")

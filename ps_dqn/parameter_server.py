@@ -1,7 +1,7 @@
 """A parameter server task: `python -m ps_dqn.parameter_server`.
 
-Its place comes from TF_CONFIG or flags. The variables it holds and what is done to them are the
-coordinator's and the workers' doing: the task itself only serves.
+Its place comes from TF_CONFIG or flags; what it holds and by which rules arrives from the
+coordinator.
 """
 
 import sys
@@ -14,7 +14,9 @@ JOB = "ps"
 def serve(spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads: int) -> None:
     """Serves until SIGTERM; does not return."""
     from cluster import server
+    from ps_dqn import bridge, hosts
 
+    bridge.install(hosts.make)
     server.serve(spec, task, intra_op_threads=intra_op_threads, inter_op_threads=inter_op_threads)
 
 

@@ -1,208 +1,224 @@
-"""The parameters on the parameter servers: pull, push, target, counters, snapshot.
+"""The parameters on the parameter servers, as the coordinator and its closures reach them.
 
 A network's parameters are one flat float32 vector of P numbers, cut into one shard for each
-parameter server, sizes equal to within one. Beside its online shard a server holds the target's,
-the moving average's, the optimizer slots' and a snapshot's, so that applying a push, moving the
-target and the average and freezing a version for evaluation happen where the numbers are and cost
-no network.
+parameter server, sizes equal to within one. `shard.py` says what a server does with its own;
+here are the calls. With several servers a push takes three of them: every server gets its part
+(`stage`), the first decides and writes its log (`decide`), the others do as the log says
+(`follow`). With one, all of that is one call.
 """
 
+import json
+import secrets
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from ps_dqn import optimizers
+from ps_dqn import aggregation, bridge, messages, scheduling
 from ps_dqn.config import Config
+from ps_dqn.messages import Kind, Verdict
 from ps_dqn.state import Counters, State
 
-
-class Pulled(NamedTuple):
-    """What a worker has at the start of its local updates."""
-
-    online: tf.Tensor  # float32 [P]
-    target: tf.Tensor  # float32 [P]
-    counters: Counters  # int64 [] each
+_MESSAGE = tf.TensorSpec([None], tf.uint8)
+_NUMBERS = tf.TensorSpec([None], tf.int64)
+_NUMBER = tf.TensorSpec([], tf.int64)
+_MARK = tf.TensorSpec([], tf.int32)
+_TEXT = tf.TensorSpec([], tf.string)
 
 
 class ParameterStore:
-    """The variables on the parameter servers and the operations on them."""
+    """The parameter servers of one run."""
 
     def __init__(self, config: Config, num_ps: int, num_workers: int, initial: np.ndarray):
-        """Creates the variables; the cluster must be connected.
+        """Gives every server its part; the cluster must be connected.
 
         Args:
             config: says how pushes are applied and how the target follows.
             num_ps: parameter servers to spread over.
-            num_workers: workers whose changes are averaged.
+            num_workers: workers that push.
             initial: the first online and target parameters, float32 [P].
         """
-        shape, learning = config.parameter_server, config.learning
-        self._pushes_gradients = shape.local_updates == 1
-        self._applier = _applier(config)
-        self._outer_learning_rate = shape.outer_learning_rate / num_workers
-        self._target_period = learning.target_update_period
-        self._tau = 1.0 - (1.0 - learning.tau) ** shape.local_updates
-        self._average_step = 1.0 - learning.average_decay**shape.local_updates
-        self._sizes = [len(part) for part in np.array_split(initial, num_ps)]
+        self.session = secrets.randbits(62)
+        self.num_ps, self.num_workers = num_ps, num_workers
+        self.sizes = messages.shard_sizes(len(initial), num_ps)
+        self._starts = np.cumsum([0, *self.sizes])
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
-        zeros = np.zeros_like(initial)
-        self._online = self._shards(initial, "online")
-        self._target = self._shards(initial, "target")
-        self._average = self._shards(initial, "average")
-        self._snapshot = self._shards(initial, "snapshot")
-        num_slots = self._applier.num_slots if self._applier else 0
-        self._slots = [self._shards(zeros, f"slot_{i}") for i in range(num_slots)]
-        with tf.device(self._devices[0]):
-            self._counters = tf.Variable(np.zeros(len(Counters._fields), np.int64), name="counters")
-            self._copies = tf.Variable(0, dtype=tf.int64, name="target_copies")
+        self._num_slots = aggregation.Rule(config, num_workers).num_slots
+        shape = np.array([num_ps, num_workers], np.int64)
+        for i, part in enumerate(self._parts(initial)):
+            with tf.device(self._devices[i]):
+                bridge.take_error(bridge.server(i))  # of an earlier run
+            inputs = [np.int64(self.session), config.to_json(), shape, part.astype(np.float32)]
+            self._ask("create", i, inputs, [_MARK])
 
-    def pull(self) -> Pulled:
-        """In a closure: the online and target vectors and the counters."""
-        counters = Counters(*tf.unstack(self._counters.read_value()))
-        return Pulled(_join(self._online), _join(self._target), counters)
+    # In closures, which are traced by the coordinator and run on workers.
 
-    def push(
-        self, vector: tf.Tensor, learning_rate: tf.Tensor, moved: Sequence[tf.Tensor]
-    ) -> Counters:
-        """In a closure: applies a gradient or a change, moves the counters and the target.
+    def pull(self, requests: tf.Tensor) -> list[tf.Tensor]:
+        """Asks every server for its part.
 
         Args:
-            vector: with `local_updates=1` the gradient, else the change of the parameters, [P].
-            learning_rate: step size for gradients, float32 [].
-            moved: by how much each of `Counters` moves, [] each.
+            requests: int64 [num_ps, fields of PullRequest], of static shape.
 
         Returns:
-            The counters after it, int64 [] each.
+            A message of each server, uint8.
         """
-        step = tf.cast(self._counters.read_value()[0] + 1, tf.float32)
-        applied = []
-        for shard, part in enumerate(tf.split(vector, self._sizes)):
-            with tf.device(self._devices[shard]):
-                applied.append(self._apply(shard, part, learning_rate, step))
-        with tf.control_dependencies(applied), tf.device(self._devices[0]):
-            amounts = tf.stack([tf.cast(each, tf.int64) for each in moved])
-            counters = Counters(*tf.unstack(self._counters.assign_add(amounts).read_value()))
-            self._move_target(counters)
-            self._move(self._average, self._average_step)
-        return counters
+        return [self._call("pull", i, [requests[i]], _MESSAGE) for i in range(self.num_ps)]
 
-    def take_snapshot(self) -> Counters:
-        """In a closure: freezes the average for an evaluation; returns the counters."""
-        for shard, device in enumerate(self._devices):
-            with tf.device(device):
-                self._snapshot[shard].assign(self._average[shard].read_value())
-        return Counters(*tf.unstack(self._counters.read_value()))
+    def push(self, header: tf.Tensor, packed: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Pushes once.
 
-    def pull_snapshot(self) -> tf.Tensor:
-        """In a closure: the parameters frozen last, float32 [P]."""
-        return _join(self._snapshot)
+        Args:
+            header: the `PushHeader`, int64 [fields].
+            packed: a message for each server, uint8.
 
-    def snapshot(self) -> np.ndarray:
-        """On the coordinator: the parameters frozen last, float32 [P]."""
-        return _gather(self._snapshot)
+        Returns:
+            The `Verdict`, int64.
+        """
+        if self.num_ps == 1:
+            return self._verdict(self._call("push", 0, packed, _NUMBERS))
+        lacking = [self._call("stage", i, [message], _NUMBER) for i, message in enumerate(packed)]
+        request = tf.concat([header, [tf.reduce_min(tf.stack(lacking))]], axis=0)
+        return self._followed(self._call("decide", 0, [request], _NUMBERS))
+
+    def freeze(self) -> tf.Tensor:
+        """Freezes the average for an evaluation; the counters it was frozen at, int64 [4]."""
+        lacking = [self._call("next_index", i, [], _NUMBER) for i in range(self.num_ps)]
+        known = tf.reduce_min(tf.stack(lacking))
+        kind = tf.constant(int(Kind.FREEZE), tf.int32)
+        return self._followed(self._call("mark", 0, [kind, known], _NUMBERS))[-4:]
+
+    def pull_frozen(self, after: tf.Tensor) -> tf.Tensor:
+        """The average frozen last, float32 [P]; not before `after` is known."""
+        with tf.control_dependencies([after]):
+            parts = [
+                self._call("frozen", i, [], tf.TensorSpec([size], tf.float32))
+                for i, size in enumerate(self.sizes)
+            ]
+        return tf.concat(parts, axis=0)
+
+    def _call(
+        self, method: str, server: int, inputs: Sequence[Any], output: tf.TensorSpec
+    ) -> tf.Tensor:
+        """A call of one server, at the same time as those of the others."""
+        with tf.device(self._devices[server]):
+            [result] = bridge.call(method, bridge.server(server), inputs, [output], in_order=False)
+        return result
+
+    def _followed(self, verdict: tf.Tensor) -> tf.Tensor:
+        """Brings a verdict's entries to the servers beside the first; the `Verdict`."""
+        followed = [self._call("follow", i, [verdict], _NUMBER) for i in range(1, self.num_ps)]
+        with tf.control_dependencies(followed):
+            return self._verdict(tf.identity(verdict))
+
+    @staticmethod
+    def _verdict(numbers: tf.Tensor) -> tf.Tensor:
+        # Nothing at all where the server failed; then the worker says so.
+        return tf.ensure_shape(numbers, [None])[: len(Verdict._fields)]
+
+    # On the coordinator.
 
     def counters(self) -> Counters:
-        """On the coordinator: where the run is."""
-        return Counters(*(int(each) for each in self._counters.numpy()))
+        """Where the run is."""
+        return Counters(*(self.tallies(first_only=True)[0][name] for name in Counters._fields))
+
+    def frozen(self) -> np.ndarray:
+        """The average frozen last, float32 [P]."""
+        parts = [
+            self._ask("frozen", i, [], [tf.TensorSpec([size], tf.float32)])[0]
+            for i, size in enumerate(self.sizes)
+        ]
+        return np.concatenate(parts)
 
     def state(self) -> State:
-        """On the coordinator: everything, for a checkpoint."""
-        return State(
-            _gather(self._online),
-            _gather(self._target),
-            _gather(self._average),
-            tuple(_gather(slot) for slot in self._slots),
-            self.counters(),
-        )
+        """Everything at one point of the log, for a checkpoint; completes half-made pushes."""
+        known = min(self._next_indices())
+        kind = np.int32(Kind.CHECKPOINT)
+        self._bring(self._ask("mark", 0, [kind, np.int64(known)], [_NUMBERS])[0])
+        states = []
+        for i, size in enumerate(self.sizes):
+            vectors = tf.TensorSpec([3 + self._num_slots, size], tf.float32)
+            counters = tf.TensorSpec([len(Counters._fields)], tf.int64)
+            states.append(self._ask("checkpoint", i, [], [vectors, counters]))
+        online, target, average, *slots = np.concatenate([each for each, _ in states], axis=1)
+        counters = Counters(*(int(each) for each in states[0][1]))
+        return State(online, target, average, tuple(slots), counters)
 
     def restore(self, state: State) -> None:
-        """On the coordinator: puts a state back.
+        """Puts a state back; before the first push.
 
         Raises:
             ValueError: it is of another network or another way of applying pushes.
         """
-        if len(state.online) != sum(self._sizes):
+        if len(state.online) != self._starts[-1]:
             raise ValueError(
-                f"it has {len(state.online)} parameters, this network has {sum(self._sizes)}"
+                f"it has {len(state.online)} parameters, this network has {self._starts[-1]}"
             )
-        if len(state.slots) != len(self._slots):
+        if len(state.slots) != self._num_slots:
             raise ValueError(
-                f"it has {len(state.slots)} optimizer slots, this run needs {len(self._slots)}"
+                f"it has {len(state.slots)} optimizer slots, this run needs {self._num_slots}"
             )
-        self._scatter(self._online, state.online)
-        self._scatter(self._target, state.target)
-        self._scatter(self._average, state.average)
-        self._scatter(self._snapshot, state.average)
-        for slot, vector in zip(self._slots, state.slots, strict=True):
-            self._scatter(slot, vector)
-        self._counters.assign(np.array(state.counters, np.int64))
-        self._copies.assign(state.counters.updates // self._target_period)
+        vectors = np.stack([state.online, state.target, state.average, *state.slots])
+        counters = np.array(state.counters, np.int64)
+        for i in range(self.num_ps):
+            part = vectors[:, self._starts[i] : self._starts[i + 1]]
+            self._ask("restore", i, [part, counters], [_MARK])
 
-    def _shards(self, vector: np.ndarray, name: str) -> list[Any]:
-        shards = []
-        for device, part in zip(
-            self._devices, np.array_split(vector, len(self._devices)), strict=True
-        ):
+    def catch_up(self) -> None:
+        """Completes what a worker that died has left half-made: every server reads the log."""
+        if self.num_ps > 1:
+            known = np.int64(min(self._next_indices()))
+            self._bring(self._ask("entries", 0, [known], [_NUMBERS])[0])
+
+    def halt(self) -> None:
+        """Ends the run: closures end at their next pull."""
+        for i in range(self.num_ps):
+            self._ask("halt", i, [], [_MARK])
+
+    def tallies(self, first_only: bool = False) -> list[dict[str, int]]:
+        """`Shard.tally` of each server: equal on all of them once they have caught up."""
+        servers = range(1 if first_only else self.num_ps)
+        return [json.loads(self._ask("tally", i, [], [_TEXT])[0]) for i in servers]
+
+    def ledgers(self) -> list[dict[str, Any]]:
+        """`ServerLedger.as_dict` of each server."""
+        asked = [self._ask("ledger", i, [], [_TEXT])[0] for i in range(self.num_ps)]
+        return [json.loads(each) for each in asked]
+
+    def errors(self) -> str:
+        """The tracebacks of parameter servers that failed, or an empty text."""
+        found = []
+        for i, device in enumerate(self._devices):
             with tf.device(device):
-                shards.append(tf.Variable(part.astype(np.float32), name=name))
-        return shards
+                text = bridge.take_error(bridge.server(i)).numpy().decode(errors="replace")
+            if text:
+                found.append(f"parameter server {i}:\n{text}")
+        return "\n".join(found)
 
-    def _scatter(self, shards: Sequence[Any], vector: np.ndarray) -> None:
-        for shard, part in zip(shards, np.array_split(vector, len(shards)), strict=True):
-            shard.assign(part)
+    def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
+        return [
+            vector[start:end]
+            for start, end in zip(self._starts[:-1], self._starts[1:], strict=True)
+        ]
 
-    def _apply(
-        self, shard: int, part: tf.Tensor, learning_rate: tf.Tensor, step: tf.Tensor
-    ) -> tf.Operation:
-        online, slots = self._online[shard], [slot[shard] for slot in self._slots]
-        if self._pushes_gradients:
-            return self._applier.apply_fused(online, slots, part, learning_rate, step)
-        if self._applier is not None:
-            rate = tf.constant(self._outer_learning_rate)
-            return self._applier.apply_fused(online, slots, -part, rate, step)
-        return online.assign_add(self._outer_learning_rate * part, read_value=False)
+    def _next_indices(self) -> list[int]:
+        return [int(self._ask("next_index", i, [], [_NUMBER])[0]) for i in range(self.num_ps)]
 
-    def _move(self, shards: Sequence[Any], share: float) -> None:
-        """Moves a vector a share of the way to the online one, on each server by itself."""
-        for shard, device in enumerate(self._devices):
-            with tf.device(device):
-                gap = self._online[shard].read_value() - shards[shard].read_value()
-                shards[shard].assign_add(share * gap, read_value=False)
+    def _bring(self, verdict: np.ndarray) -> None:
+        for i in range(1, self.num_ps):
+            self._ask("follow", i, [verdict], [_NUMBER])
 
-    def _move_target(self, counters: Counters) -> None:
-        """Moves the target after a push, on each server by itself."""
-        if self._tau:
-            self._move(self._target, self._tau)
-            return
-        # Crossed, not equal: a push may jump over the exact number. The count of copies made is
-        # kept, so a period that two workers cross together is never missed.
-        copies = counters.updates // self._target_period
-        due = copies > self._copies.read_value()
+    def _ask(
+        self, method: str, server: int, inputs: Sequence[Any], outputs: Sequence[tf.TensorSpec]
+    ) -> list[Any]:
+        """Calls a server at once, from the coordinator.
 
-        def copy() -> tf.Tensor:
-            self._copies.assign(copies)
-            for shard, device in enumerate(self._devices):
-                with tf.device(device):
-                    self._target[shard].assign(self._online[shard].read_value())
-            return tf.constant(True)
-
-        tf.cond(due, copy, lambda: tf.constant(False))
-
-
-def _applier(config: Config) -> Any:
-    """What applies pushes on the parameter servers; None adds changes up as they are."""
-    if config.parameter_server.local_updates == 1:
-        return optimizers.build(config.learning)
-    if config.parameter_server.outer_momentum:
-        return optimizers.Momentum(config.parameter_server.outer_momentum, nesterov=True)
-    return None
-
-
-def _join(shards: Sequence[Any]) -> tf.Tensor:
-    return tf.concat([shard.read_value() for shard in shards], axis=0)
-
-
-def _gather(shards: Sequence[Any]) -> np.ndarray:
-    return np.concatenate([shard.numpy() for shard in shards])
+        Raises:
+            WorkerError: its Python failed.
+        """
+        with tf.device(self._devices[server]):
+            tensors = [tf.convert_to_tensor(each) for each in inputs]
+            results = bridge.call(method, bridge.server(server), tensors, outputs)
+            values = [result.numpy() for result in results]
+            scheduling.check_error(bridge.take_error(bridge.server(server)).numpy())
+        return values

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ps_dqn.state import Counters
+
 
 class Report(NamedTuple):
     """One float64 each.
@@ -12,10 +14,19 @@ class Report(NamedTuple):
     """
 
     worker: float  # index
-    version: float  # of the parameters after its last push
-    staleness: float  # versions others made between its pulls and pushes
-    pushes: float
-    updates: float
+    run_version: float  # the run's counters after this worker's last push
+    run_updates: float
+    run_env_steps: float
+    run_episodes: float
+    pushes: float  # applied, as those below that say otherwise are not
+    refused: float  # stale, late, or a repetition
+    withheld_outliers: float
+    withheld_not_finite: float
+    staleness: float  # versions others made between its pulls and pushes, of decided pushes
+    staleness_max: float  # the largest
+    bytes_pulled: float
+    bytes_pushed: float
+    updates: float  # made, applied or not
     env_steps: float
     episodes: float
     return_sum: float  # of the finished episodes
@@ -32,9 +43,33 @@ class Report(NamedTuple):
     time_gradient: float
     time_pull: float
     time_push: float
+    time_waiting: float  # for other workers (sync)
+    pull_max: float  # the longest pull and push (seconds)
+    push_max: float
+
+    @property
+    def counters(self) -> Counters:
+        """Where the run was after this worker's last push."""
+        numbers = (self.run_version, self.run_updates, self.run_env_steps, self.run_episodes)
+        return Counters(*(int(each) for each in numbers))
+
+    @property
+    def decided(self) -> float:
+        """Pushes that came to the parameter servers with a vector."""
+        return self.pushes + self.refused
+
+    @property
+    def withheld(self) -> float:
+        """Pushes whose vector the worker kept to itself."""
+        return self.withheld_outliers + self.withheld_not_finite
+
+    @property
+    def exchanges(self) -> float:
+        """Pulls and pushes there and back."""
+        return self.decided + self.withheld
 
 
-PHASES = ("environment", "acting", "sampling", "gradient", "pull", "push")
+PHASES = ("environment", "acting", "sampling", "gradient", "pull", "push", "waiting")
 
 
 def decode(vector: np.ndarray) -> Report:

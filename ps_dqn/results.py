@@ -5,15 +5,20 @@ import pathlib
 from typing import Any
 
 import keras
+import rich.box
 from rich.console import Console
 from rich.table import Table
 
 from ps_dqn import __version__, learning_curve, networks, run_directory
 from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.config import Config
+from ps_dqn.reports import PHASES
 from ps_dqn.training import Result
 
 MODEL = "best.keras"
+# Rows of the table of workers.
+MOST_WORKERS = 16
+_PADDING = (0, 1, 0, 0)
 
 
 def summarize(
@@ -40,7 +45,12 @@ def summarize(
         **result.counters._asdict(),
         "env_steps_per_second": result.counters.env_steps / result.seconds,
         "updates_per_second": result.counters.updates / result.seconds,
-        "worker_seconds": {name: round(each, 3) for name, each in result.phase_seconds.items()},
+        "worker_seconds": {
+            phase: round(math.fsum(row[f"time_{phase}"] for row in result.workers.values()), 3)
+            for phase in PHASES
+        },
+        "workers": {str(worker): row for worker, row in result.workers.items()},
+        "parameter_servers": result.servers,
         "version_of_ps_dqn": __version__,
     }
 
@@ -70,6 +80,9 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     )
     table.add_row("workers' time", shares or "-")
     console.print(table)
+    if summary["workers"]:
+        console.print(_workers(summary["workers"]))
+    console.print(_servers(summary["parameter_servers"]))
     console.print(f"everything is in {folder}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -88,6 +101,65 @@ def save(
         model.save(folder / MODEL)
     title = f"{summary['env_id']}, seed {summary['seed']}"
     learning_curve.draw(folder, title, target_return)
+
+
+def _workers(rows: dict[str, dict[str, float]]) -> Table:
+    """What each worker did and what its pushes and pulls cost; the slowest where there are many."""
+    title = "Workers"
+    if len(rows) > MOST_WORKERS:
+        title = f"Workers: the {MOST_WORKERS} slowest of {len(rows)}; workers.csv has all"
+        slowest = sorted(rows, key=lambda worker: -_or_zero(rows[worker]["slowness"]))
+        rows = {worker: rows[worker] for worker in slowest[:MOST_WORKERS]}
+    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING)
+    headings = ("", "updates", "pushes", "lost", "staleness", "pulled", "pushed", "pull + push, ms",
+                "slowness")  # fmt: skip
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for worker, row in rows.items():
+        table.add_row(
+            worker,
+            f"{row['updates_made']:,.0f}",
+            f"{row['pushes_applied']:,.0f}",
+            f"{row['pushes_refused'] + row['pushes_withheld']:,.0f}",
+            f"{_number(row['staleness'], '.1f')} ≤ {row['staleness_max']:.0f}",
+            _bytes(row["bytes_pulled"]),
+            _bytes(row["bytes_pushed"]),
+            f"{_number(row['pull_ms'], '.1f')} + {_number(row['push_ms'], '.1f')}",
+            f"{_number(row['slowness'], '.2f')}",
+        )
+    return table
+
+
+def _servers(servers: list[dict[str, Any]]) -> Table:
+    """What each parameter server was asked for."""
+    table = Table(
+        title="Parameter servers", title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING
+    )
+    for heading in ("", "pulls", "pushes", "repeated", "sent", "received", "busy"):
+        table.add_column(heading, justify="right")
+    for i, server in enumerate(servers):
+        table.add_row(
+            str(i),
+            f"{server['pulls']:,}",
+            f"{server['pushes']:,}",
+            f"{server['duplicates']:,}",
+            _bytes(server["bytes_out"]),
+            _bytes(server["bytes_in"]),
+            f"{server['seconds']:.1f} s",
+        )
+    return table
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} GB"
 
 
 def _number(value: float, form: str) -> str:

@@ -12,6 +12,7 @@ from ps_dqn.errors import UsageError
 RUNS = pathlib.Path("runs")
 FLAGFILE = "flags.txt"
 METRICS = "metrics.csv"
+WORKERS = "workers.csv"
 SUMMARY = "summary.json"
 CURVE = "learning_curve.png"
 CHECKPOINTS = "checkpoints"
@@ -55,9 +56,14 @@ def has_checkpoint(path: pathlib.Path) -> bool:
 
 def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
     """The rows of a run's metrics.csv; none where there is no such file."""
-    if not (path / METRICS).exists():
+    return read_table(path / METRICS)
+
+
+def read_table(path: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of a CSV file; none where there is no such file."""
+    if not path.exists():
         return []
-    with (path / METRICS).open(newline="") as file:
+    with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 

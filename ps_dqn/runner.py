@@ -11,7 +11,6 @@ import pathlib
 import signal
 import time
 import traceback
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -104,8 +103,6 @@ def _train(
         store,
         networks.pure_function(model),
         len(initial),
-        num_workers,
-        session=uuid.uuid4().hex,
     )
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(coordinator, most, in_order=num_workers == 1)
@@ -167,10 +164,9 @@ def _tasks(command: Command) -> Iterator[local.LocalCluster | None]:
             yield cluster
         return
     if placement.kind == "in_process":
-        from ps_dqn import bridge
-        from ps_dqn.experience import ExperienceHost
+        from ps_dqn import bridge, hosts
 
-        bridge.install(ExperienceHost)
+        bridge.install(hosts.make)
         in_process.start(placement.spec, intra_op_threads=threads[0], inter_op_threads=threads[1])
     yield None
 

@@ -20,6 +20,7 @@ class Outcome(NamedTuple):
 
     kind: str
     value: Any  # None: the closure ran, but its result was lost with its worker
+    args: tuple[Any, ...]  # as they were submitted
 
 
 class _Closure(NamedTuple):
@@ -89,7 +90,7 @@ class Schedule:
         if value is None and closure.repeatable:
             self.submit(*closure)
             return None
-        return Outcome(closure.kind, value)
+        return Outcome(closure.kind, value, closure.args)
 
     def close(self) -> None:
         """Lets the waiting threads go."""

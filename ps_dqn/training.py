@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ps_dqn import metrics, reports, scheduling
+from ps_dqn import ledger, metrics, reports, scheduling
 from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.closures import Closures
 from ps_dqn.config import Config
 from ps_dqn.display import Display, Status
+from ps_dqn.errors import WorkerError
+from ps_dqn.evaluations import Evaluation, Evaluations
 from ps_dqn.parameters import ParameterStore
 from ps_dqn.scheduling import Schedule
 from ps_dqn.state import Counters, State
@@ -40,14 +42,6 @@ class Tasks:
     workers_alive: Callable[[], int] | None  # None: judged from reports
 
 
-@dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """One finished greedy evaluation."""
-
-    counters: Counters
-    returns: np.ndarray  # float [episodes]
-
-
 @dataclasses.dataclass
 class Result:
     """How a run ended."""
@@ -57,7 +51,8 @@ class Result:
     counters: Counters
     evaluation: Evaluation | None  # the last one
     best_return: float
-    phase_seconds: dict[str, float]  # summed over workers, this session
+    workers: dict[int, dict[str, float]]  # `WorkerLedger.rows`, this session
+    servers: list[dict[str, Any]]  # `ServerLedger.as_dict` of each, this session
 
 
 class Training:
@@ -88,16 +83,15 @@ class Training:
         self._reason = ""
         self._progress = metrics.Progress(store.counters())
         self._evaluation: Evaluation | None = None
-        self._parts: list[np.ndarray] = []
-        self._parts_missing = 0
-        self._shares: list[int] = []
-        self._evaluation_point = 0
-        self._snapshot_counters = self._progress.counters
+        self._evaluations = Evaluations(config.run, closures, schedule)
         self._held = 0
         best, newest = checkpoints.best(), checkpoints.newest()
         self._best_return = best.eval_return if best else -math.inf
         self._seconds_before = newest.seconds if newest else 0.0
         self._last_reports: dict[int, float] = {}
+        self._warned = False
+        self._next_ticket = 1
+        self._tickets: list[int] = []  # of closures that have not ended, in order
 
     def ask_to_stop(self) -> None:
         """Ends the run soon, with a checkpoint; may be called from a signal handler."""
@@ -128,14 +122,23 @@ class Training:
             self._store.counters(),
             self._evaluation,
             self._best_return,
-            self._progress.phase_seconds,
+            self._progress.ledger.rows(),
+            self._store.ledgers(),
         )
 
     def _advance(self) -> None:
         """Fills the window of outstanding closures, then hears one result."""
         while self._room_for_another():
-            self._schedule.submit("train", self._closures.train)
+            self._submit_training()
         self._hear()
+
+    def _submit_training(self) -> None:
+        """Schedules a training closure with tickets of its own, one for each of its pushes."""
+        ticket = self._next_ticket
+        self._next_ticket += self._config.parameter_server.pushes_per_closure
+        self._tickets.append(ticket)
+        tickets = np.array([ticket, self._tickets[0]], np.int64)
+        self._schedule.submit("train", self._closures.train, [tickets])
 
     def _room_for_another(self) -> bool:
         """Whether a closure more fits the window, and the steps that are left to make."""
@@ -143,6 +146,8 @@ class Training:
         shape = self._config.parameter_server
         if outstanding >= self._tasks.num_workers * shape.closures_per_worker:
             return False
+        if shape.aggregation == "sync":
+            return True  # a round needs every worker; the parameter servers know when it is over
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
         return outstanding * self._config.env_steps_per_closure < left
 
@@ -151,9 +156,11 @@ class Training:
         if outcome is not None:
             handlers: dict[str, Callable[[Any], None]] = {
                 "train": self._on_report,
-                "snapshot": self._on_snapshot,
-                "evaluation": self._on_evaluation_part,
+                "freeze": self._on_frozen,
+                "evaluation": self._on_evaluation,
             }
+            if outcome.kind == "train":
+                self._tickets.remove(int(outcome.args[0][0]))
             handlers[outcome.kind](outcome.value)
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
@@ -163,60 +170,64 @@ class Training:
             self._count_afresh()
             return
         vector, error = value
-        scheduling.check_error(error)
+        self._check(error)
         report = reports.decode(vector)
         self._progress.add(report)
         self._interval.reports.append(report)
         self._recent.reports.append(report)
         self._last_reports[int(report.worker)] = time.perf_counter()
+        self._warn(report)
+        if not report.exchanges and not self._reason:
+            # It waited in vain for others (sync): one may have died half-way through a push.
+            self._count_afresh()
         env_steps = self._progress.counters.env_steps
         if env_steps >= self._next_row:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
         due = env_steps >= self._next_evaluation
-        if due and not self._evaluating() and not self._reason:  # nothing new while draining
-            self._start_evaluation()
+        if (
+            due and not self._evaluations.is_running and not self._reason
+        ):  # nothing new while draining
+            self._evaluations.start(env_steps)
             self._next_evaluation = env_steps + self._config.run.eval_period
 
-    def _count_afresh(self) -> None:
-        """After a report was lost with its worker: asks the parameter servers what was counted."""
+    def _warn(self, report: reports.Report) -> None:
+        """Says once that learning has gone wrong."""
+        if report.withheld_not_finite and not self._warned:
+            self._warned = True
+            self._display.say(
+                f"worker {report.worker:.0f} keeps back pushes that are not finite: look at the "
+                f"environment's rewards and at --learning_rate"
+            )
+
+    def _check(self, error: Any) -> None:
+        """Raises what a task's Python raised; a parameter server's own words come first."""
         try:
+            scheduling.check_error(error)
+        except WorkerError:
+            cause = self._store.errors()
+            if cause:
+                raise WorkerError(f"Python hosted in a task failed:\n{cause}") from None
+            raise
+
+    def _count_afresh(self) -> None:
+        """After a report was lost with its worker: completes and counts what it has pushed."""
+        try:
+            self._store.catch_up()
             self._progress.counters = self._store.counters()
         except tf.errors.OpError as error:
             raise scheduling.lost(error) from error
 
-    def _start_evaluation(self) -> None:
-        """Freezes the parameters and plays on them; shared among workers where it is large."""
-        run = self._config.run
-        parts = math.ceil(run.eval_episodes / run.eval_episodes_per_closure)
-        self._shares = [len(range(part, run.eval_episodes, parts)) for part in range(parts)]
-        self._evaluation_point = self._progress.counters.env_steps
-        self._parts, self._parts_missing = [], parts
-        if parts == 1:
-            self._submit_part(0, freeze=True)
-        else:
-            self._schedule.submit("snapshot", self._closures.snapshot, repeatable=True)
+    def _on_frozen(self, counters: np.ndarray) -> None:
+        self._check("" if counters.size else "a parameter server failed")
+        self._evaluations.on_frozen(counters)
 
-    def _submit_part(self, part: int, freeze: bool) -> None:
-        closure = self._closures.evaluate(self._shares[part], freeze)
-        seed = evaluation_seed(self._config.run.seed, self._evaluation_point, part)
-        self._schedule.submit("evaluation", closure, [seed], repeatable=True)
-
-    def _on_snapshot(self, counters: np.ndarray) -> None:
-        self._snapshot_counters = Counters(*(int(each) for each in counters))
-        for part in range(self._parts_missing):
-            self._submit_part(part, freeze=False)
-
-    def _on_evaluation_part(self, value: tuple[np.ndarray, np.ndarray, object]) -> None:
+    def _on_evaluation(self, value: tuple[np.ndarray, np.ndarray, object]) -> None:
         counters, returns, error = value
-        scheduling.check_error(error)
-        if len(self._shares) == 1:
-            self._snapshot_counters = Counters(*(int(each) for each in counters))
-        self._parts.append(returns)
-        self._parts_missing -= 1
-        if self._parts_missing:
+        self._check(error if counters.size else "a parameter server failed")
+        evaluation = self._evaluations.on_part(counters, returns)
+        if evaluation is None:
             return
-        evaluation = Evaluation(self._snapshot_counters, np.concatenate(self._parts))
         self._evaluation = evaluation
         mean = float(evaluation.returns.mean())
         self._writers.write(
@@ -225,12 +236,9 @@ class Training:
         self._held = self._held + 1 if mean >= self._target_return else 0
         if mean >= self._best_return:
             self._best_return = mean
-            network = self._store.snapshot()
+            network = self._store.frozen()
             state = State(network, network, network, (), evaluation.counters)
             self._checkpoints.save_best(state, self._seconds(), mean)
-
-    def _evaluating(self) -> bool:
-        return bool(self._parts_missing)
 
     def _over(self) -> bool:
         if self._stop_asked:
@@ -243,7 +251,9 @@ class Training:
 
     def _drain(self) -> None:
         """Hears what is outstanding, so that counters and checkpoint agree."""
-        while any(self._schedule.outstanding(kind) for kind in ("train", "snapshot", "evaluation")):
+        if self._reason == "stopped" or self._config.parameter_server.aggregation == "sync":
+            self._store.halt()  # nobody waits for a round that will not be completed
+        while any(self._schedule.outstanding(kind) for kind in ("train", "freeze", "evaluation")):
             self._hear()
         if self._interval.reports:
             self._write_train_row()
@@ -253,13 +263,17 @@ class Training:
         counters = self._progress.counters
         if self._evaluation is not None and self._evaluation.counters == counters:
             return
-        self._start_evaluation()
-        while self._evaluating():
+        self._evaluations.start(counters.env_steps)
+        while self._evaluations.is_running:
             self._hear()
 
     def _write_train_row(self) -> None:
         now = self._seconds()
-        self._writers.write(self._progress.counters, self._progress.train_row(self._interval, now))
+        servers = self._store.ledgers()
+        row = self._progress.train_row(self._interval, now, ledger.balance(servers))
+        self._writers.write(self._progress.counters, row)
+        self._writers.write_workers(self._progress.counters, self._interval.workers())
+        self._writers.write_staleness(self._progress.counters, servers[0]["staleness"])
         self._interval = metrics.Interval(now)
 
     def _tick(self) -> None:
@@ -289,7 +303,7 @@ class Training:
             best_return=self._best_return if math.isfinite(self._best_return) else math.nan,
             target_return=self._target_return,
             epsilon=recent.reports[-1].epsilon,
-            staleness=recent.mean("staleness", "pushes"),
+            staleness=recent.mean("staleness", "decided"),
             env_steps_per_second=recent.total("env_steps") / elapsed,
             updates_per_second=recent.total("updates") / elapsed,
             workers_alive=alive() if alive else self._reporting(),
@@ -302,9 +316,3 @@ class Training:
 
     def _seconds(self) -> float:
         return self._seconds_before + time.perf_counter() - self._started
-
-
-def evaluation_seed(seed: int, env_steps: int, part: int) -> np.int64:
-    """A seed no training environment has, another for each evaluation and part of it."""
-    sequence = np.random.SeedSequence([seed, env_steps, part, 0xE7A1])
-    return np.int64(int(sequence.generate_state(1)[0]) % 2**31)

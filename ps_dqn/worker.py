@@ -13,10 +13,9 @@ JOB = "worker"
 def serve(spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads: int) -> None:
     """Serves until SIGTERM; does not return."""
     from cluster import server
-    from ps_dqn import bridge
-    from ps_dqn.experience import ExperienceHost
+    from ps_dqn import bridge, hosts
 
-    bridge.install(ExperienceHost)
+    bridge.install(hosts.make)
     server.serve(
         spec,
         task,

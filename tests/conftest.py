@@ -74,6 +74,23 @@ def coordinator():
     bridge.close()
 
 
+def make_closures(config, num_ps: int, num_workers: int):
+    """A new run on the connected cluster: its store and its closures.
+
+    It takes the parameter servers from the run before it.
+    """
+    from ps_dqn import environments, networks
+    from ps_dqn.closures import Closures
+    from ps_dqn.parameters import ParameterStore
+
+    environment = environments.describe(config.environment)
+    model = networks.build(config.network, environment, config.run.seed)
+    initial = networks.flatten(model)
+    store = ParameterStore(config, num_ps, num_workers, initial)
+    q_function = networks.pure_function(model)
+    return store, Closures(config, environment, store, q_function, len(initial))
+
+
 def run_python(
     arguments: Sequence[object], folder: pathlib.Path, seconds: float = RUN_SECONDS
 ) -> subprocess.CompletedProcess[str]:

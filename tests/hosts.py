@@ -1,4 +1,4 @@
-"""What a worker hosts in tests: the real experience, and methods that show the bridge at work."""
+"""What a task hosts in tests: the real host, and methods that show the bridge at work."""
 
 import os
 import threading
@@ -7,39 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from ps_dqn.experience import ExperienceHost
+from ps_dqn import hosts
 
-# Two workers of the in-process cluster meet here, so a test knows that both took part.
-_both_workers = threading.Barrier(2)
+# Two tasks of the in-process cluster meet here, so a test knows that both took part.
+_two_tasks = threading.Barrier(2)
 
 
 class RoutingHost:
-    """An `ExperienceHost` and the test methods, behind the one token a process has."""
+    """The real host of a task and the test methods, behind the one token a process has."""
 
-    def __init__(self, worker: int):
-        self._experience = ExperienceHost(worker)
-        self._worker = worker
+    def __init__(self, task: int):
+        self._real = hosts.make(task)
+        self._task = task
         self._count = 0
+        self._kept: list[Any] = []
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
-        return self._experience.methods | {
+        return self._real.methods | {
             "pid": self._pid,
             "count": self._counted,
             "echo": self._echo,
             "fail": self._fail,
             "meet": self._meet,
+            "keep": self._keep,
+            "kept": self._give_back,
         }
 
     def close(self) -> None:
-        self._experience.close()
+        self._real.close()
 
     def _pid(self) -> list[Any]:
         return [np.int64(os.getpid())]
 
     def _counted(self) -> list[Any]:
         self._count += 1
-        return [np.int32(self._worker), np.int64(self._count)]
+        return [np.int32(self._task), np.int64(self._count)]
 
     def _echo(self, *arrays: np.ndarray) -> list[Any]:
         return list(arrays)
@@ -48,5 +51,13 @@ class RoutingHost:
         raise ValueError(text.decode())
 
     def _meet(self) -> list[Any]:
-        _both_workers.wait(timeout=60)
-        return [np.int32(self._worker)]
+        _two_tasks.wait(timeout=60)
+        return [np.int32(self._task)]
+
+    def _keep(self, array: np.ndarray) -> list[Any]:
+        self._kept.append(array)
+        return [np.int32(len(self._kept))]
+
+    def _give_back(self) -> list[Any]:
+        kept, self._kept = self._kept, []
+        return [np.stack(kept)]

@@ -10,26 +10,21 @@ import os
 import sys
 
 import numpy as np
+from conftest import make_closures
 
 from cluster import in_process
 from cluster.spec import Placement, on_this_machine
-from ps_dqn import bridge, connection, environments, networks
-from ps_dqn.closures import Closures
+from ps_dqn import bridge, connection, hosts
 from ps_dqn.config import Config
-from ps_dqn.experience import ExperienceHost
-from ps_dqn.parameters import ParameterStore
 
 
-def play(coordinator, config: Config, num_closures: int, session: str) -> dict[str, np.ndarray]:
-    environment = environments.describe(config.environment)
-    model = networks.build(config.network, environment, config.run.seed)
-    initial = networks.flatten(model)
-    store = ParameterStore(config, 2, 1, initial)
-    q_function = networks.pure_function(model)
-    closures = Closures(config, environment, store, q_function, len(initial), 1, session)
+def play(coordinator, config: Config, num_closures: int) -> dict[str, np.ndarray]:
+    store, closures = make_closures(config, num_ps=2, num_workers=1)
     online, target, counters, reports = [], [], [], []
-    for _ in range(num_closures):
-        report, error = coordinator.schedule(closures.train).fetch()
+    for number in range(num_closures):
+        ticket = 1 + number * config.parameter_server.pushes_per_closure
+        tickets = np.array([ticket, ticket], np.int64)
+        report, error = coordinator.schedule(closures.train, args=(tickets,)).fetch()
         assert not error, error
         state = store.state()
         online.append(state.online)
@@ -41,15 +36,13 @@ def play(coordinator, config: Config, num_closures: int, session: str) -> dict[s
 
 
 def main(path: str, scenarios: str) -> None:
-    bridge.install(ExperienceHost)
+    bridge.install(hosts.make)
     placement = Placement("in_process", on_this_machine(2, 1), "fork", 1, 4)
     in_process.start(placement.spec, intra_op_threads=1, inter_op_threads=4)
     coordinator = connection.connect(placement)
     arrays = {}
     for number, (config, num_closures) in enumerate(json.loads(scenarios)):
-        played = play(
-            coordinator, Config.from_json(json.dumps(config)), num_closures, f"session {number}"
-        )
+        played = play(coordinator, Config.from_json(json.dumps(config)), num_closures)
         arrays |= {f"{number}/{name}": array for name, array in played.items()}
     np.savez(path, **arrays)
 

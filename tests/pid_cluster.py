@@ -1,4 +1,4 @@
-"""A cluster of real processes whose worker tells its process id; `test_bridge.py` runs this.
+"""A cluster of real processes whose tasks tell their process ids; `test_bridge.py` runs this.
 
 Run with TF_CONFIG it is a task of that cluster, which is how a killed worker is started again.
 """
@@ -14,12 +14,11 @@ from cluster.spec import ClusterSpec, Placement, Task, from_tf_config, on_this_m
 
 
 def serve(spec: ClusterSpec, task: Task) -> None:
-    if task.job == "worker":
-        from hosts import RoutingHost
+    from hosts import RoutingHost
 
-        from ps_dqn import bridge
+    from ps_dqn import bridge
 
-        bridge.install(RoutingHost)
+    bridge.install(RoutingHost)
     server.serve(spec, task, intra_op_threads=1, inter_op_threads=2)
 
 
@@ -38,19 +37,23 @@ def main(logs: pathlib.Path) -> dict[str, int]:
         @tf.function(autograph=False)
         def pid():
             index = tf.distribute.coordinator.experimental_get_current_worker_index()
-            return bridge.call("pid", index, [], [tf.TensorSpec([], tf.int64)])[0]
+            number = tf.TensorSpec([], tf.int64)
+            [here] = bridge.call("pid", index, [], [number])
+            with tf.device("/job:ps/replica:0/task:0/device:CPU:0"):
+                [there] = bridge.call("pid", bridge.server(0), [], [number])
+            return here, there
 
         seen = {
             "coordinator": os.getpid(),
             "ps_process": cluster.pid(Task("ps", 0)),
             "first_process": cluster.pid(worker),
         }
-        seen["first"] = int(coordinator.schedule(pid).fetch())
+        seen["first"], seen["first_ps"] = map(int, coordinator.schedule(pid).fetch())
         os.kill(cluster.pid(worker), signal.SIGKILL)
         while not cluster.check():  # returns a line once it has replaced the worker
             pass
         seen["second_process"] = cluster.pid(worker)
-        seen["second"] = int(coordinator.schedule(pid).fetch())
+        seen["second"], seen["second_ps"] = map(int, coordinator.schedule(pid).fetch())
     return seen
 
 

@@ -9,9 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TypeVar
+
+from cluster import lifeline
+from cluster.spec import Task
 
 MARK = "PS_DQN_TEST_PROCESSES"
 Found = TypeVar("Found")
@@ -151,3 +155,83 @@ def gone_at_the_end() -> Iterator[Processes]:
         yield processes
     finally:
         processes.kill()
+
+
+class Nursery:
+    """A process that forks tasks on request, in milliseconds, also long after the start.
+
+    A process whose TensorFlow runs must not be forked, and a fresh interpreter takes seconds to
+    import it. So this one is forked while TensorFlow is imported and nothing of it is made, and
+    stays so. Whatever way this process goes, the nursery and all tasks go with it.
+    """
+
+    def __init__(self, serve: Callable[[Task], object], logs: pathlib.Path):
+        """Forks the nursery.
+
+        Args:
+            serve: what a task does.
+            logs: folder for the tasks' output.
+        """
+        assert threading.active_count() == 1, "forking needs a process with one thread"
+        ours, theirs = socket.socketpair()
+        cut, self._lifeline = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                ours.close()
+                os.close(self._lifeline)
+                _tend(theirs, cut, serve, logs)
+            finally:
+                os._exit(1)
+        theirs.close()
+        os.close(cut)
+        self._socket, self._stream = ours, ours.makefile("rw", buffering=1)
+
+    def __enter__(self) -> "Nursery":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends every task."""
+        self._stream.close()
+        self._socket.close()
+        os.waitpid(self._pid, 0)
+        os.close(self._lifeline)
+
+    def start(self, task: Task) -> int:
+        """Starts a task, in the place of its predecessor, which must have ended; its process."""
+        self._stream.write(f"{task.job} {task.index}\n")
+        self._stream.flush()
+        return int(self._stream.readline())
+
+
+def _tend(
+    theirs: socket.socket, cut: int, serve: Callable[[Task], object], logs: pathlib.Path
+) -> None:
+    pids: dict[Task, int] = {}
+    stream = theirs.makefile("rw", buffering=1)
+    while line := stream.readline():
+        job, index = line.split()
+        task = Task(job, int(index))
+        if task in pids:
+            os.waitpid(pids[task], 0)
+        pids[task] = os.fork()
+        if pids[task] == 0:
+            os.setpgid(0, 0)
+            theirs.close()
+            log = os.open(logs / f"{job}-{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            lifeline.hold(cut)
+            try:
+                serve(task)
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
+            os._exit(1)
+        stream.write(f"{pids[task]}\n")
+        stream.flush()
+    for pid in pids.values():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    os._exit(0)

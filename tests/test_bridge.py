@@ -1,4 +1,4 @@
-"""Python in workers: values, hosts, failures, and real processes."""
+"""Python in workers and parameter servers: values, hosts, failures, and real processes."""
 
 import json
 import pathlib
@@ -10,6 +10,8 @@ import tensorflow as tf
 from conftest import TESTS, run_python
 
 from ps_dqn import bridge
+
+_MARK = tf.TensorSpec([], tf.int32)
 
 
 def this_worker() -> tf.Tensor:
@@ -99,6 +101,79 @@ def test_each_worker_has_a_host_of_its_own(coordinator):
     assert {index: int(times) for index, (_, times) in after.items()} == {
         index: times + 1 for index, times in moved.items()
     }
+
+
+def on_server(index: int):
+    return tf.device(f"/job:ps/replica:0/task:{index}/device:CPU:0")
+
+
+def test_parameter_servers_have_hosts_and_failures_of_their_own(coordinator):
+    outputs = [tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int64)]
+
+    def counts() -> list[int]:
+        found = []
+        for i in range(3):
+            with on_server(i):
+                task, times = bridge.call("count", bridge.server(i), [], outputs)
+            assert int(task) == bridge.server(i)
+            found.append(int(times))
+        return found
+
+    def errors() -> list[bytes]:
+        found = []
+        for i in range(3):
+            with on_server(i):
+                found.append(bridge.take_error(bridge.server(i)).numpy())
+        return found
+
+    before = counts()
+    with on_server(1):
+        bridge.call("fail", bridge.server(1), ["only the second"], outputs[:1])
+        # Neither a worker nor another server: this one counts zeros until its failure is taken.
+        assert int(bridge.call("count", bridge.server(1), [], outputs)[1]) == 0
+    workers = on_both_workers(coordinator, lambda worker: bridge.call("count", worker, [], outputs))
+    assert {int(task) for task, _ in workers.values()} == {0, 1}
+    first, second, third = errors()
+    assert second.decode().rstrip().endswith("ValueError: only the second")
+    assert first == third == b""
+    assert counts() == [times + 1 for times in before]
+
+
+def test_calls_that_need_no_order_run_at_the_same_time(coordinator):
+    number = tf.TensorSpec([], tf.int32)
+
+    @closure
+    def meet_each_other():
+        # Each waits for the other: one after the other they would wait until they fail.
+        tasks = [tf.constant(bridge.server(i)) for i in range(2)]
+        met = [bridge.call("meet", task, [], [number], in_order=False)[0] for task in tasks]
+        return *met, *(bridge.take_error(task, after=met) for task in tasks)
+
+    first, second, *errors = coordinator.schedule(meet_each_other).fetch()
+    assert errors == [b"", b""]
+    assert (first, second) == (bridge.server(0), bridge.server(1))
+
+
+def test_an_array_that_a_host_keeps_stays_as_it_was(coordinator):
+    # Hosts keep what a call brought, uncopied: pushes until they are applied, optimizer slots.
+    size = 4096  # beyond what TensorFlow stores inside a tensor's own object
+
+    def keep(ones):
+        worker = this_worker()
+        marks = [bridge.call("keep", worker, [ones * (i + 1.0)], [_MARK])[0] for i in range(16)]
+        # Memory of the same size is asked for again and again.
+        busy = [tf.reduce_sum(tf.random.stateless_uniform([size], [i, 0])) for i in range(16)]
+        with tf.control_dependencies([*marks, *busy]):
+            [kept] = bridge.call("kept", worker, [], [tf.TensorSpec([16, size], tf.float32)])
+        return kept, bridge.take_error(worker, after=[kept])
+
+    traced = tf.function(keep, autograph=False).get_concrete_function(
+        tf.TensorSpec([size], tf.float32)
+    )
+    for _ in range(5):
+        kept, error = coordinator.schedule(traced, args=(np.ones(size, np.float32),)).fetch()
+        assert error == b""
+        np.testing.assert_array_equal(kept, np.repeat(np.arange(1.0, 17.0), size).reshape(16, size))
 
 
 def test_a_failure_comes_back_as_text_and_the_cluster_lives_on(coordinator):
@@ -218,12 +293,13 @@ print(name.numpy().decode())
     assert ended.stdout.split() == ["new"]
 
 
-def test_hosted_python_runs_in_the_workers_process_also_after_it_was_killed(tmp_path):
+def test_hosted_python_runs_in_its_tasks_process_also_after_a_worker_was_killed(tmp_path):
     ended = run_python([TESTS / "pid_cluster.py", tmp_path], tmp_path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     seen = json.loads(ended.stdout.splitlines()[-1])
     assert seen["first"] == seen["first_process"]
-    assert seen["first"] != seen["coordinator"]
+    assert seen["first_ps"] == seen["second_ps"] == seen["ps_process"]
+    assert len({seen["first"], seen["ps_process"], seen["coordinator"]}) == 3
     assert seen["second"] == seen["second_process"]
     assert seen["second"] not in (seen["first"], seen["coordinator"])
     assert not [pid for pid in seen.values() if pathlib.Path(f"/proc/{pid}").exists()]

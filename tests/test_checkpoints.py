@@ -1,22 +1,17 @@
-"""Checkpoints, and the other files of a run: its folder, its metrics and what they are made of."""
+"""Checkpoints, and the folder of a run they are in."""
 
-import csv
 import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from ps_dqn import checkpoints, metrics, run_directory
+from ps_dqn import checkpoints, run_directory
 from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.errors import UsageError
-from ps_dqn.reports import PHASES, Report
 from ps_dqn.state import Counters, State
-from ps_dqn.writers import Writers
 
 VECTORS = [field.name for field in dataclasses.fields(State)][:-2]  # then slots and counters
 
@@ -280,179 +275,3 @@ def test_summary_has_no_numbers_json_does_not_know(tmp_path: pathlib.Path) -> No
     assert "Infinity" not in text
     assert '"c": null' in text
     assert '"d": 1.5' in text
-
-
-@pytest.fixture
-def run_folder(tmp_path: pathlib.Path) -> pathlib.Path:
-    run_directory.create(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def writers(run_folder: pathlib.Path) -> Iterator[Writers]:
-    made = Writers(run_folder, Counters(0, 0, 0, 0))
-    yield made
-    made.close()
-
-
-def test_rows_are_written_at_once(writers: Writers, run_folder: pathlib.Path) -> None:
-    writers.write(Counters(1, 64, 512, 3), {"seconds": 1.25, "train/td_loss": 0.123456789})
-    [row] = run_directory.read_metrics(run_folder)
-    assert list(row) == ["version", "updates", "env_steps", "episodes", *metrics.COLUMNS]
-    assert [row[name] for name in Counters._fields] == ["1", "64", "512", "3"]
-    assert row["seconds"] == "1.25"
-    assert row["train/td_loss"] == "0.123457"
-    assert row["eval/episode_return"] == ""
-
-
-def test_nan_is_left_out(writers: Writers, run_folder: pathlib.Path) -> None:
-    values = {"train/episode_return": math.nan, "train/td_loss": 0.0}
-    writers.write(Counters(1, 64, 512, 0), values)
-    writers.close()
-    [row] = run_directory.read_metrics(run_folder)
-    assert row["train/episode_return"] == ""
-    assert row["train/td_loss"] == "0"
-    assert scalars(run_folder) == [("train/td_loss", 512, 0.0)]
-
-
-def scalars(folder: pathlib.Path) -> list[tuple[str, int, float]]:
-    """What TensorBoard finds: tag, step and value."""
-    [path] = (folder / run_directory.TENSORBOARD).glob("events.out.tfevents.*")
-    found = []
-    for record in tf.compat.v1.io.tf_record_iterator(str(path)):
-        event = tf.compat.v1.Event.FromString(record)
-        for value in event.summary.value:
-            assert value.metadata.plugin_data.plugin_name == "scalars"
-            found.append((value.tag, event.step, float(tf.make_ndarray(value.tensor))))
-    return found
-
-
-def test_events_have_the_environment_steps(writers: Writers, run_folder: pathlib.Path) -> None:
-    writers.write(Counters(1, 64, 512, 3), {"seconds": 1.5, "train/td_loss": 0.25})
-    writers.write(Counters(2, 128, 1024, 3), {"eval/episode_return": 30.0})
-    writers.close()
-    assert scalars(run_folder) == [
-        ("seconds", 512, 1.5),
-        ("train/td_loss", 512, 0.25),
-        ("eval/episode_return", 1024, 30.0),
-    ]
-
-
-def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) -> None:
-    first = Writers(run_folder, Counters(0, 0, 0, 0))
-    for env_steps in (512, 1024, 10240):
-        counters = Counters(env_steps // 512, env_steps // 8, env_steps, 1)
-        first.write(counters, {"seconds": float(env_steps)})
-    first.close()
-    # The checkpoint was made between the second row and the third.
-    second = Writers(run_folder, Counters(5, 400, 3000, 1))
-    second.write(Counters(6, 450, 3500, 2), {"seconds": 7.0})
-    second.close()
-    rows = run_directory.read_metrics(run_folder)
-    assert [row["env_steps"] for row in rows] == ["512", "1024", "3500"]
-    assert [row["seconds"] for row in rows] == ["512", "1024", "7"]
-    with (run_folder / run_directory.METRICS).open(newline="") as file:
-        assert [row[0] for row in csv.reader(file)].count("version") == 1, "one header"
-
-
-def test_a_half_written_row_does_not_prevent_resuming(run_folder: pathlib.Path) -> None:
-    first = Writers(run_folder, Counters(0, 0, 0, 0))
-    first.write(Counters(1, 64, 512, 1), {"seconds": 1.0})
-    first.close()
-    with (run_folder / run_directory.METRICS).open("a") as file:
-        file.write("2,12")  # the disk was full, or the machine lost its power
-    second = Writers(run_folder, Counters(9, 900, 9000, 1))
-    second.close()
-    assert [row["env_steps"] for row in run_directory.read_metrics(run_folder)] == ["512"]
-
-
-def report(**values: float) -> Report:
-    return Report(**(dict.fromkeys(Report._fields, 0.0) | values))
-
-
-def test_interval_arithmetic() -> None:
-    interval = metrics.Interval(started=3.0)
-    assert interval.total("updates") == 0
-    assert math.isnan(interval.mean("td_loss", "updates"))
-    interval.reports += [report(updates=2, td_loss=3.0), report(updates=6, td_loss=1.0)]
-    assert interval.total("td_loss") == 4.0
-    # Weighted by updates, not the mean of the reports' means 1.5 and 1/6.
-    assert interval.mean("td_loss", "updates") == 0.5
-    assert math.isnan(interval.mean("return_sum", "episodes"))
-
-
-def test_progress_counts_on_from_where_it_started() -> None:
-    progress = metrics.Progress(Counters(100, 6400, 51200, 7))
-    one = report(worker=0, pushes=2, updates=128, env_steps=1024, episodes=3, time_pull=0.5)
-    other = report(worker=1, pushes=1, updates=64, env_steps=500, time_pull=0.25, time_push=1.0)
-    progress.add(one)
-    progress.add(other)
-    assert progress.counters == Counters(103, 6592, 52724, 10)
-    assert all(type(count) is int for count in progress.counters)
-    assert progress.phase_seconds["pull"] == 0.75
-    assert progress.phase_seconds["push"] == 1.0
-    assert progress.phase_seconds["environment"] == 0.0
-    assert progress.last_report == other
-
-
-def test_train_row() -> None:
-    progress, interval = metrics.Progress(Counters(0, 0, 0, 0)), metrics.Interval(started=10.0)
-    made = [
-        report(
-            worker=0, pushes=1, updates=4, env_steps=32, episodes=2, return_sum=30.0, td_loss=2.0,
-            q_values=8.0, grad_norm=6.0, staleness=1, epsilon=0.5, replay_size=100, time_acting=0.5,
-        ),
-        report(
-            worker=1, pushes=3, updates=12, env_steps=96, episodes=1, return_sum=3.0, td_loss=6.0,
-            q_values=8.0, grad_norm=2.0, staleness=5, epsilon=0.1, replay_size=40, time_acting=1.5,
-        ),
-        # The same worker again: its replay's size replaces the one before.
-        report(worker=1, epsilon=0.3, replay_size=60),
-    ]  # fmt: skip
-    for each in made:
-        progress.add(each)
-        interval.reports.append(each)
-    row = progress.train_row(interval, now=14.0)
-    expected = {
-        "seconds": 14.0,
-        "train/episode_return": 33.0 / 3,
-        "train/td_loss": 8.0 / 16,
-        "train/q_values": 16.0 / 16,
-        "train/grad_norm": 8.0 / 16,
-        "train/staleness": 6.0 / 4,
-        "train/epsilon": 0.3,
-        "replay/size": 160.0,
-        "rate/env_steps_per_second": 128 / 4.0,
-        "rate/updates_per_second": 16 / 4.0,
-        **{f"time/{phase}": 2.0 if phase == "acting" else 0.0 for phase in PHASES},
-    }
-    assert row == pytest.approx(expected)
-    assert set(row) <= set(metrics.COLUMNS)
-
-
-def test_episode_return_stays_when_no_episode_ends() -> None:
-    progress = metrics.Progress(Counters(0, 0, 0, 0))
-    assert math.isnan(progress.episode_return)
-    interval = metrics.Interval(0.0, [report(episodes=2, return_sum=9.0)])
-    progress.train_row(interval, 1.0)
-    assert progress.episode_return == 4.5
-    row = progress.train_row(metrics.Interval(1.0, [report(updates=1)]), 2.0)
-    assert math.isnan(row["train/episode_return"])
-    assert progress.episode_return == 4.5
-
-
-def test_an_interval_of_no_length_has_finite_rates() -> None:
-    progress = metrics.Progress(Counters(0, 0, 0, 0))
-    row = progress.train_row(metrics.Interval(5.0, [report(env_steps=8)]), 5.0)
-    assert math.isfinite(row["rate/env_steps_per_second"])
-
-
-def test_evaluation_row() -> None:
-    row = metrics.evaluation_row(np.array([1.0, 2.0, 6.0]), 9.0)
-    assert row == {
-        "seconds": 9.0,
-        "eval/episode_return": 3.0,
-        "eval/episode_return_min": 1.0,
-        "eval/episode_return_max": 6.0,
-    }
-    assert set(row) <= set(metrics.COLUMNS)

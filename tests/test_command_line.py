@@ -30,6 +30,15 @@ NOT_DEFAULT: dict[str, Any] = {
     "env_kwargs": '{"name": "a b, c"}',
     "hidden_sizes": (7, 5),
     "target_return": -12.5,
+    "max_staleness": 3,
+    "outer_learning_rate": 0.7,
+}
+# What has an effect only beside another option that is not the default.
+NEEDS: dict[str, dict[str, Any]] = {"backup_workers": {"aggregation": "sync"}}
+# What has none with one or the other way of applying pushes.
+NOT_WITH = {
+    "async": ("backup_workers",),
+    "sync": ("max_staleness", "staleness_decay", "staleness_cutoff"),
 }
 
 
@@ -75,8 +84,11 @@ def _flat(config: Config) -> dict[str, Any]:
     return {name: value for group in groups for name, value in group.items()}
 
 
-def _all_not_default() -> dict[str, Any]:
-    return {field.name: _not_default(field) for _, field in OPTIONS}
+def _all_not_default(aggregation: str) -> dict[str, Any]:
+    """Every option that goes with this one, each with a value that is not its default."""
+    given = {field.name: _not_default(field) for _, field in OPTIONS}
+    kept = {name: value for name, value in given.items() if name not in NOT_WITH[aggregation]}
+    return kept | {"aggregation": aggregation}
 
 
 def test_flags_have_the_defaults_of_the_config() -> None:
@@ -97,12 +109,14 @@ def test_option_arrives_in_the_config(group: configuration.Group, field: datacla
     value = _not_default(field)
     assert value != field.default
 
-    config = _config(_word(field.name, value))
+    beside = NEEDS.get(field.name, {})
+    config = _config(_word(field.name, value), *(_word(*each) for each in beside.items()))
 
     given = getattr(getattr(config, group.name), field.name)
     assert given == value
     assert type(given) is type(value)
-    assert _flat(config) == {**_flat(Config()), field.name: value}  # and nothing else changes
+    # And nothing else changes.
+    assert _flat(config) == {**_flat(Config()), **beside, field.name: value}
 
 
 @pytest.mark.parametrize(
@@ -130,14 +144,15 @@ def test_target_return(words: Sequence[str], expected: float | None) -> None:
     assert _config(*words).run.target_return == expected
 
 
-def test_flagfile_round_trip(tmp_path: pathlib.Path) -> None:
-    given = _all_not_default()
+@pytest.mark.parametrize("aggregation", NOT_WITH)
+def test_flagfile_round_trip(tmp_path: pathlib.Path, aggregation: str) -> None:
+    given = _all_not_default(aggregation)
     values = _flags(*(_word(name, value) for name, value in given.items()))
     path = tmp_path / "flags.txt"
 
     path.write_text(command_line.as_flagfile(values, list(given)))
 
-    assert _flat(_config(f"--flagfile={path}")) == given
+    assert _flat(_config(f"--flagfile={path}")) == _flat(Config()) | given
 
 
 def test_flagfile_round_trip_of_the_defaults(tmp_path: pathlib.Path) -> None:
@@ -369,6 +384,55 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
             ],
             "--replay_capacity=159: 32 environments with --n_step=3 need 160 or more",
         ),
+        (
+            ["--backup_workers=1"],
+            "--backup_workers=1: has no effect without --aggregation=sync; leave it out",
+        ),
+        *(
+            (
+                ["--aggregation=sync", f"--{word}"],
+                f"--{word}: has no effect without --aggregation=async; leave it out",
+            )
+            # Even 0 versions is a bound.
+            for word in ("max_staleness=0", "staleness_decay=0.1", "staleness_cutoff=8")
+        ),
+        *(
+            (
+                ["--local_updates=1", "--update_period=64", f"--{word}"],
+                f"--{word}: has no effect without --local_updates above 1; leave it out",
+            )
+            for word in ("outer_learning_rate=0.0", "outer_momentum=0.5")
+        ),
+        (
+            ["--aggregation=sync", "--backup_workers=2", "--num_workers=2"],
+            "--backup_workers=2: must be less than --num_workers=2, a round waits for the others",
+        ),
+        (
+            [
+                "--aggregation=sync",
+                "--backup_workers=1",
+                "--chief_host=c:1",
+                "--ps_hosts=p:1",
+                "--worker_hosts=w:1",
+            ],
+            "--backup_workers=1: must be less than --num_workers=1",
+        ),
+        (["--aggregation=gossip"], "flag --aggregation=gossip: value should be one of"),
+        (["--backup_workers=-1"], "--backup_workers=-1: must be 0 or more"),
+        (["--max_staleness=-1"], "--max_staleness=-1: must be 0 or more"),
+        (["--max_staleness=none"], "flag --max_staleness=none"),
+        (["--outer_learning_rate=-0.5"], "--outer_learning_rate=-0.5: must be 0.0 or more"),
+        (["--outer_learning_rate=inf"], "--outer_learning_rate=inf"),
+        (["--outer_momentum=1"], "--outer_momentum=1.0: must be 0.9999 or less"),
+        (["--staleness_decay=-1"], "--staleness_decay=-1.0: must be 0.0 or more"),
+        (["--staleness_cutoff=-1"], "--staleness_cutoff=-1: must be 0 or more"),
+        (["--outlier_gate=-2"], "--outlier_gate=-2.0: must be 0.0 or more"),
+        (["--pull_wire_dtype=int4"], "flag --pull_wire_dtype=int4: value should be one of"),
+        (["--push_wire_dtype=float64"], "flag --push_wire_dtype=float64: value should be one of"),
+        (["--push_top_k=0"], "--push_top_k=0.0: must be 1e-06 or more"),
+        (["--push_top_k=1.5"], "--push_top_k=1.5: must be 1.0 or less"),
+        (["--pushes_per_closure=0"], "--pushes_per_closure=0: must be 1 or more"),
+        (["--closures_per_worker=0"], "--closures_per_worker=0: must be 1 or more"),
         (["--env_kwargs={"], "--env_kwargs={: not JSON"),
         (["--env_kwargs={\n'size': 8\n}"], "not JSON"),
         (["--env_kwargs=[1]"], "--env_kwargs=[1]: must be a JSON object"),
@@ -389,6 +453,24 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
 def test_bad_flags(refusal: Callable[..., str], words: list[str], says: str) -> None:
     assert says in refusal(*words)
     assert list(pathlib.Path().iterdir()) == []  # nothing was written
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--max_staleness=0"],
+        ["--local_updates=1", "--update_period=64", "--staleness_decay=0.1"],
+        ["--aggregation=sync", "--backup_workers=1", "--num_workers=2"],
+        ["--aggregation=sync", "--outer_learning_rate=0", "--outer_momentum=0.5"],
+        # What a run writes down of options it did not use.
+        ["--aggregation=sync", "--staleness_decay=0", "--staleness_cutoff=0"],
+        ["--local_updates=1", "--update_period=64", "--outer_momentum=0", "--backup_workers=0"],
+    ],
+    ids=" ".join,
+)
+def test_combinations_that_work(refusal: Callable[..., str], words: list[str]) -> None:
+    with pytest.raises(AssertionError, match="about to start"):
+        refusal(*words)
 
 
 @pytest.mark.parametrize(

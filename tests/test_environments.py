@@ -315,7 +315,7 @@ def experience(environment: Environment) -> Experience:
             "n_step": 2, "gamma": 0.5, "replay_capacity": 3000, "min_replay_size": 1,
         }
     )  # fmt: skip
-    return Experience(config, 0, np.zeros((0, 1), np.float32))
+    return Experience(config, 0)
 
 
 @pytest.mark.parametrize("config", CONFIGS[:3], ids=NAMES[:3])
@@ -323,9 +323,8 @@ def test_replay_gets_the_same_transitions_from_every_mode(config: Environment) -
     n_step, gamma = 2, 0.5
     worker = experience(config)
     for _ in range(40):
-        worker.step(np.ones(3, np.int32), np.float32(0))
-    _, *fields = worker.sample()
-    drawn = Transitions(*(field[0] for field in fields[:5]))
+        worker.step(np.ones(3, np.int32), 0.0)
+    drawn = Transitions(*(minibatches[0] for minibatches in worker.sample()))
     starts = set()
     for before, value, discount, after in zip(
         drawn.observations, drawn.returns, drawn.discounts, drawn.next_observations, strict=True
@@ -356,9 +355,10 @@ def test_experience_counts_alike_in_every_mode(config: Environment) -> None:
     returns = []
     # Enough of lane 0's first three episodes whatever resets cost.
     for _ in range(30):
-        worker.step(np.zeros(3, np.int32), np.float32(0))
-    [vector] = worker.report(np.zeros(2), np.zeros(6))
-    env_steps, episodes, return_sum = vector[5:8]
+        worker.step(np.zeros(3, np.int32), 0.0)
+    gathered = worker.take_gathered()
+    env_steps, episodes = gathered.env_steps, len(gathered.returns)
+    return_sum = sum(gathered.returns)
     for lane in range(3):
         steps, episode = 0, 0
         while True:

@@ -1,10 +1,9 @@
-"""TD targets, losses and schedules, with the arithmetic written out."""
+"""TD targets and losses, with the arithmetic written out."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from ps_dqn import exploration, losses
+from ps_dqn import losses
 
 # Three transitions, three actions. The online network prefers another action than the target
 # network in the first row, the same one in the second; the third terminated.
@@ -122,40 +121,3 @@ def test_no_gradient_at_all_stays_zero(max_norm: float) -> None:
     clipped, norm = losses.clip_by_norm(tf.zeros([4]), max_norm)
     assert clipped.numpy().tolist() == [0.0] * 4
     assert float(norm) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("step", "expected"), [(0, 1.0), (25, 0.775), (50, 0.55), (100, 0.1), (10_000, 0.1)]
-)
-@pytest.mark.parametrize("dtype", [tf.int64, tf.float32])
-def test_linear_schedule(step: int, expected: float, dtype: tf.DType) -> None:
-    value = exploration.linear(1.0, 0.1, 100, tf.constant(step, dtype))
-    assert value.dtype == tf.float32
-    assert float(value) == close(expected)
-
-
-def test_linear_schedule_may_rise_or_stand_still() -> None:
-    assert float(exploration.linear(0.0, 2.0, 4, tf.constant(1))) == close(0.5)
-    assert float(exploration.linear(0.3, 0.3, 4, tf.constant(1))) == close(0.3)
-    # The ends are exact: epsilon_end=0 must mean no random action at all.
-    assert float(exploration.linear(1.0, 0.0, 7, tf.constant(7))) == 0.0
-
-
-def test_ladder() -> None:
-    epsilon = tf.constant(0.4)
-    values = [float(exploration.ladder(epsilon, tf.constant(i), 8)) for i in range(8)]
-    # The paper's: 0.4^(1 + 7i/(N-1)); with N = 8 the exponents are 1 to 8.
-    assert values == close([0.4**k for k in range(1, 9)])
-    assert float(exploration.ladder(epsilon, tf.constant(2), 3)) == close(0.4**8)
-    assert float(exploration.ladder(epsilon, tf.constant(1), 3)) == close(0.4**4.5)
-
-
-def test_ladder_of_one_worker_is_epsilon_itself() -> None:
-    assert float(exploration.ladder(tf.constant(0.4), tf.constant(0), 1)) == close(0.4)
-
-
-@pytest.mark.parametrize("worker", [0, 3])
-def test_ladder_keeps_zero_and_one(worker: int) -> None:
-    for epsilon in np.float32([0, 1]):
-        value = exploration.ladder(tf.constant(epsilon), tf.constant(worker), 4)
-        assert float(value) == epsilon

@@ -1,4 +1,4 @@
-"""Both forms of every optimizer against its formula in NumPy, over several steps."""
+"""Every optimizer, of arrays and of tensors, against its formula in float64, over several steps."""
 
 from collections.abc import Callable
 
@@ -87,27 +87,37 @@ CASES = [
 ]
 
 
-def walk(optimizer: optimizers.Optimizer) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+ARRAYS = {
+    # What the parameter servers give `apply`, and what the workers' loops do.
+    "numpy": (np.asarray, float),
+    "tensors": (tf.constant, lambda number: tf.constant(number, tf.float32)),
+}
+each_array = pytest.mark.parametrize("array", ARRAYS)
+
+
+def walk(
+    optimizer: optimizers.Optimizer, array: str
+) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
     """Parameters and slots after each step of `apply`."""
-    parameters = tf.constant(start())
-    slots = [tf.zeros([7])] * optimizer.num_slots
+    vector, scalar = ARRAYS[array]
+    parameters = vector(start())
+    slots = [vector(np.zeros(7, np.float32)) for _ in range(optimizer.num_slots)]
     path, slot_path = [], []
     for i, (grad, rate) in enumerate(zip(gradients(), RATES, strict=True)):
         parameters, slots = optimizer.apply(
-            parameters,
-            slots,
-            tf.constant(grad),
-            tf.constant(rate, tf.float32),
-            tf.constant(i + 1, tf.float32),
+            parameters, slots, vector(grad), scalar(rate), scalar(i + 1)
         )
-        path.append(parameters.numpy())
-        slot_path.append([slot.numpy() for slot in slots])
+        path.append(np.asarray(parameters))
+        slot_path.append([np.asarray(slot) for slot in slots])
     return path, slot_path
 
 
+@each_array
 @pytest.mark.parametrize(("optimizer", "formula"), CASES)
-def test_apply_is_the_formula(optimizer: optimizers.Optimizer, formula: Formula) -> None:
-    path, _ = walk(optimizer)
+def test_apply_is_the_formula(
+    optimizer: optimizers.Optimizer, formula: Formula, array: str
+) -> None:
+    path, _ = walk(optimizer, array)
     expected = formula(start().astype(np.float64), list(gradients()))
     for got, wanted in zip(path, expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-6)
@@ -118,55 +128,61 @@ def test_apply_is_the_formula(optimizer: optimizers.Optimizer, formula: Formula)
 
 
 @pytest.mark.parametrize(("optimizer", "formula"), CASES)
-def test_fused_form_does_the_same(optimizer: optimizers.Optimizer, formula: Formula) -> None:
-    path, slot_path = walk(optimizer)
-    parameters = tf.Variable(start())
-    slots = [tf.Variable(tf.zeros([7])) for _ in range(optimizer.num_slots)]
-    for i, (grad, rate) in enumerate(zip(gradients(), RATES, strict=True)):
-        optimizer.apply_fused(
-            parameters,
-            slots,
-            tf.constant(grad),
-            tf.constant(rate, tf.float32),
-            tf.constant(i + 1, tf.float32),
-        )
-        np.testing.assert_allclose(parameters.numpy(), path[i], rtol=0, atol=1e-6)
-        for slot, wanted in zip(slots, slot_path[i], strict=True):
-            # Relative here: the squares of large gradients have large rounding errors. Adam's
-            # kernel forms 1 - 0.999 in float32, which is off by 1.3e-5.
-            np.testing.assert_allclose(slot.numpy(), wanted, rtol=3e-5, atol=1e-6)
+def test_arrays_and_tensors_have_the_same_slots(
+    optimizer: optimizers.Optimizer, formula: Formula
+) -> None:
+    by_array, by_tensor = walk(optimizer, "numpy")[1], walk(optimizer, "tensors")[1]
+    for ours, theirs in zip(by_array, by_tensor, strict=True):
+        assert len(ours) == len(theirs) == optimizer.num_slots
+        for slot, wanted in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(slot, wanted, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize(("optimizer", "formula"), CASES)
-def test_forms_agree_inside_a_graph(optimizer: optimizers.Optimizer, formula: Formula) -> None:
-    # As they run: `apply` in a worker's compiled loop, `apply_fused` in a closure.
-    grad = tf.constant(gradients()[0])
-    rate, step = tf.constant(0.01), tf.constant(1.0)
-    parameters = tf.Variable(start())
-    slots = [tf.Variable(tf.zeros([7])) for _ in range(optimizer.num_slots)]
+def test_apply_gives_arrays_for_arrays_and_leaves_its_own_alone(
+    optimizer: optimizers.Optimizer, formula: Formula
+) -> None:
+    # float64 would be twice the memory and another arithmetic than that of the workers.
+    parameters, gradient = start(), gradients()[0]
+    slots = [np.ones(7, np.float32) for _ in range(optimizer.num_slots)]
+    found, kept = optimizer.apply(parameters, slots, gradient, 0.01, 3.0)
+    for each in (found, *kept):
+        assert isinstance(each, np.ndarray)
+        assert each.dtype == np.float32
+    assert (found != start()).any()
+    assert parameters.tolist() == start().tolist()
+    assert gradient.tolist() == gradients()[0].tolist()
+    assert all(slot.tolist() == [1.0] * 7 for slot in slots)
 
+
+@pytest.mark.parametrize(("optimizer", "formula"), CASES)
+def test_a_traced_step_is_the_same(optimizer: optimizers.Optimizer, formula: Formula) -> None:
+    # As it runs on the workers, where the number of steps is a tensor too.
     @tf.function(autograph=False)
-    def fused() -> None:
-        optimizer.apply_fused(parameters, slots, grad, rate, step)
+    def traced(vector: tf.Tensor, grad: tf.Tensor, rate: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+        slots = [tf.fill([7], 0.5)] * optimizer.num_slots
+        return optimizer.apply(vector, slots, grad, rate, step)[0]
 
-    @tf.function(autograph=False)
-    def pure(vector: tf.Tensor) -> tf.Tensor:
-        zeros = [tf.zeros([7])] * optimizer.num_slots
-        return optimizer.apply(vector, zeros, grad, rate, step)[0]
-
-    fused()
-    np.testing.assert_allclose(parameters, pure(tf.constant(start())), rtol=0, atol=1e-6)
-    assert (parameters.numpy() != start()).any()
-
-
-@pytest.mark.parametrize("optimizer", [case.values[0] for case in CASES], ids=lambda each: "")
-def test_zero_gradient_at_the_start_gives_no_nan(optimizer: optimizers.Optimizer) -> None:
-    zeros = [tf.zeros([7])] * optimizer.num_slots
-    parameters, slots = optimizer.apply(
-        tf.constant(start()), zeros, tf.zeros([7]), tf.constant(0.1), tf.constant(1.0)
+    got = traced(
+        tf.constant(start()), tf.constant(gradients()[0]), tf.constant(0.01), tf.constant(4.0)
     )
-    assert parameters.numpy().tolist() == start().tolist()
-    assert not any(slot.numpy().any() for slot in slots)
+    slots = [np.full(7, 0.5, np.float32)] * optimizer.num_slots
+    wanted, _ = optimizer.apply(start(), slots, gradients()[0], 0.01, 4.0)
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-6)
+    assert (got.numpy() != start()).any()
+
+
+@each_array
+@pytest.mark.parametrize(("optimizer", "formula"), CASES)
+def test_zero_gradient_at_the_start_gives_no_nan(
+    optimizer: optimizers.Optimizer, formula: Formula, array: str
+) -> None:
+    vector, scalar = ARRAYS[array]
+    zeros = vector(np.zeros(7, np.float32))
+    slots = [zeros] * optimizer.num_slots
+    parameters, slots = optimizer.apply(vector(start()), slots, zeros, scalar(0.1), scalar(1.0))
+    assert np.asarray(parameters).tolist() == start().tolist()
+    assert not any(np.asarray(slot).any() for slot in slots)
 
 
 def test_build_takes_the_configured_optimizer() -> None:
@@ -177,4 +193,4 @@ def test_build_takes_the_configured_optimizer() -> None:
     assert build("rmsprop") == optimizers.RMSProp(0.25)
     assert build("adagrad") == optimizers.AdaGrad(0.25)
     assert build("sgd") == optimizers.Momentum(0.5)
-    assert [build(name).num_slots for name in ("adam", "rmsprop", "adagrad", "sgd")] == [2, 2, 1, 1]
+    assert [build(name).num_slots for name in ("adam", "rmsprop", "adagrad", "sgd")] == [2, 1, 1, 1]

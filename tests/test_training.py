@@ -21,6 +21,8 @@ SMALL = (
     "--metrics_period=1000",
     "--target_return=inf",
 )
+# Columns that say how long something took, or how far it was when another thread looked.
+CLOCKED = ("rate/", "time/", "wire/pull_ms", "wire/push_ms", "wire/shard_balance")
 COUNTERS = ("version", "updates", "env_steps", "episodes")
 
 
@@ -37,7 +39,7 @@ def without_clock(row: dict[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in row.items()
-        if name != "seconds" and not name.startswith(("rate/", "time/"))
+        if name not in ("seconds", "workers/slowest") and not name.startswith(CLOCKED)
     }
 
 
@@ -175,6 +177,39 @@ def test_a_failing_environment_ends_the_run_with_its_traceback(coordinate, clust
     assert "site-packages/tensorflow" not in shown
     assert "scheduling.py" not in shown
     assert not (folder / "summary.json").exists()
+
+
+@pytest.mark.parametrize("num_ps", [1, 2])
+def test_an_environment_that_cannot_be_reset_ends_the_run_with_its_traceback(
+    coordinate, tmp_path, num_ps
+):
+    # The coordinator makes one and looks at it, but only a worker resets it, before all else.
+    (tmp_path / "no_ball.py").write_text(
+        """
+import catch_env, gymnasium
+
+
+class NoBall(catch_env.Catch):
+    def reset(self, **arguments):
+        raise RuntimeError("there is no ball")
+
+
+gymnasium.register("tests/NoBall-v0", entry_point=NoBall)
+"""
+    )
+    _, ended = coordinate(
+        "no_ball",
+        *SMALL,
+        "--cluster=in_process",
+        "--num_workers=1",
+        f"--num_ps={num_ps}",
+        "--env_module=no_ball",
+        "--env_id=tests/NoBall-v0",
+    )
+    assert ended.returncode == 1
+    shown = ended.stdout + ended.stderr
+    assert "error: Python hosted in a worker failed:" in shown
+    assert "RuntimeError: there is no ball" in shown
 
 
 def test_the_same_run_directory_goes_on_where_it_ended(coordinate):

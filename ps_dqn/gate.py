@@ -1,0 +1,42 @@
+"""What a worker keeps to itself: pushes that are not finite, or whose loss is an outlier."""
+
+import math
+
+# The share of the newest loss in the running mean and variance.
+SHARE = 0.02
+# Losses seen before any is called an outlier.
+WARM_UP = 20
+# As many outliers in a row are no outliers: the losses have changed for good.
+MOST_IN_A_ROW = 50
+
+
+class Gate:
+    """Running mean and deviation of a worker's loss (Nair et al. 2015, arXiv:1507.04296)."""
+
+    def __init__(self, deviations: float):
+        """Withholds losses above the mean plus this many deviations; 0 withholds none."""
+        self._deviations = deviations
+        self._seen = self._in_a_row = 0
+        self._mean = self._variance = 0.0
+
+    def admits(self, loss: float) -> bool:
+        """Whether to push what was learned with this loss; remembers the loss.
+
+        An outlier counts as if it lay on the limit, so that a single one does not open the gate for
+        those that follow.
+        """
+        if self._in_a_row == MOST_IN_A_ROW:
+            self._seen = self._in_a_row = 0
+            self._mean = self._variance = 0.0
+        limit = math.inf
+        if self._deviations and self._seen >= WARM_UP:
+            limit = self._mean + self._deviations * math.sqrt(self._variance)
+        # The plain mean of the first losses, then an exponential one.
+        share = max(SHARE, 1 / (self._seen + 1))
+        gap = min(loss, limit) - self._mean
+        self._mean += share * gap
+        self._variance = (1 - share) * (self._variance + share * gap**2)
+        self._seen += 1
+        admitted = loss <= limit
+        self._in_a_row = 0 if admitted else self._in_a_row + 1
+        return admitted
