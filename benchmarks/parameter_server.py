@@ -1,0 +1,348 @@
+"""Round trips and MB/s of pull and push, against what this machine can copy, in one run.
+
+    python benchmarks/parameter_server.py [--plot=docs/parameter-server.png]
+
+A pull is timed on the worker from its request until the vector is decoded, a push from the vector
+until the verdict: the real `Exchange`, `ParameterStore` and `Shard`, in processes of their own.
+Beside them, in turns with them: the same bytes through a plain TCP socket of this machine (asked
+for by one process, sent by another), through plain gRPC where grpcio is installed, and TensorFlow's
+own transport of a variable of that size, with none of our code in it.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# Parameters, and pulls and pushes in one measurement.
+NETWORKS = {
+    "MLP": (17_666, 300),
+    "Nature CNN": (1_687_206, 30),
+    "100 MB": (25_000_000, 5),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--servers", default="1,2,4", help="numbers of parameter servers")
+    parser.add_argument("--networks", default=",".join(NETWORKS), help="which sizes")
+    parser.add_argument("--rounds", type=int, default=3, help="the median of these is shown")
+    parser.add_argument("--inter_op_threads", type=int, default=4, help="of every task")
+    parser.add_argument("--plot", type=pathlib.Path, help="a picture to draw")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    options, flags = parser.parse_known_args()
+    if options.one:
+        network, servers = options.one
+        print(json.dumps(cluster(network, int(servers), options.inter_op_threads, flags)))
+        sys.stdout.flush()
+        os._exit(0)
+    rows = []
+    for network in options.networks.split(","):
+        size, _ = NETWORKS[network]
+        raw = []
+        for servers in map(int, options.servers.split(",")):
+            measured = []
+            for _ in range(options.rounds):
+                raw.append(raw_tcp(4 * size) | raw_grpc(4 * size))
+                measured.append(child(network, servers, options.inter_op_threads, flags))
+            rows.append({"network": network, "servers": servers} | medians(measured))
+        copied = medians(raw)
+        for row in rows:
+            if row["network"] == network:
+                row |= copied
+                show(row, 4 * size)
+    if options.plot:
+        plot(rows, options.plot)
+
+
+def show(row: dict, num_bytes: int) -> None:
+    """One line for each number of servers; times are medians."""
+    line = f"{row['network']:11} {row['servers']} PS "
+    for name in ("pull", "pull with target", "push", "tf pull", "tcp", "grpc"):
+        if name in row:
+            moved = num_bytes * (2 if name == "pull with target" else 1)
+            rate = moved / row[name] / 1e6
+            line += f" | {name} {1e3 * row[name]:.2f} ms, {rate:,.0f} MB/s"
+            if name in ("pull", "pull with target", "push"):
+                line += f" ({rate / (num_bytes / row['tcp'] / 1e6):.2f} of tcp)"
+    print(line, flush=True)
+
+
+def medians(measured: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(each[name] for each in measured) for name in measured[0]}
+
+
+def child(network: str, servers: int, threads: int, flags: list[str]) -> dict[str, float]:
+    """A cluster in a process of its own: TensorFlow can have one in a process."""
+    command = [sys.executable, __file__, "--one", network, str(servers)]
+    command += [f"--inter_op_threads={threads}", *flags]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+# What the machine can do.
+
+
+def raw_tcp(num_bytes: int) -> dict[str, float]:
+    """Seconds to ask for and get this many bytes over a loopback TCP connection."""
+    context = multiprocessing.get_context("fork")
+    listener = socket.create_server(("127.0.0.1", 0))
+    sender = context.Process(target=_send, args=(listener, num_bytes), daemon=True)
+    sender.start()
+    with socket.create_connection(listener.getsockname()) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        buffer = memoryview(bytearray(num_bytes))
+        times = []
+        for _ in range(max(5, min(300, 300_000_000 // num_bytes))):
+            started = time.perf_counter()
+            connection.sendall(b"go")
+            got = 0
+            while got < num_bytes:
+                got += connection.recv_into(buffer[got:])
+            times.append(time.perf_counter() - started)
+    sender.join()
+    listener.close()
+    return {"tcp": statistics.median(times)}
+
+
+def _send(listener: socket.socket, num_bytes: int) -> None:
+    connection, _ = listener.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    message = bytes(num_bytes)
+    while connection.recv(2):
+        connection.sendall(message)
+
+
+def raw_grpc(num_bytes: int) -> dict[str, float]:
+    """The same through gRPC's Python package, or nothing where that is not installed."""
+    program = _GRPC.format(num_bytes=num_bytes)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return {"grpc": float(ran.stdout)} if ran.returncode == 0 else {}
+
+
+_GRPC = """
+import concurrent.futures, multiprocessing, statistics, time
+def serve(pipe):
+    import grpc
+    options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), options=options)
+    message = bytes({num_bytes})
+    handler = grpc.unary_unary_rpc_method_handler(lambda request, context: message)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("s", dict(m=handler)),))
+    pipe.send(server.add_insecure_port("127.0.0.1:0"))
+    server.start()
+    pipe.recv()
+if __name__ == "__main__":
+    ours, theirs = multiprocessing.Pipe()
+    multiprocessing.get_context("fork").Process(target=serve, args=(theirs,), daemon=True).start()
+    import grpc
+    options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    channel = grpc.insecure_channel(f"127.0.0.1:{{ours.recv()}}", options=options)
+    call = channel.unary_unary("/s/m")
+    call(b"go")
+    times = []
+    for _ in range(max(5, min(300, 300_000_000 // {num_bytes}))):
+        started = time.perf_counter()
+        call(b"go")
+        times.append(time.perf_counter() - started)
+    print(statistics.median(times))
+"""
+
+
+# What the parameter servers do.
+
+
+def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[str, float]:
+    """Medians of pull and push of one worker (seconds)."""
+    import numpy as np
+    import tensorflow as tf
+
+    from cluster import local, server
+    from cluster.spec import Placement, on_this_machine
+    from flags import command_line, experiment
+    from ps_dqn import bridge, connection, hosts
+    from ps_dqn.parameters import ParameterStore
+
+    size, count = NETWORKS[network]
+    values = command_line.new_flags()
+    experiment.define(values)
+    # Nothing is pushed that moves the target, which is timed by itself.
+    defaults = ["--local_updates=2", "--num_envs_per_worker=1", f"--target_update_period={10**9}"]
+    command_line.parse(values, ["parameter_server", *defaults, *flags])
+    config = experiment.read(values)
+
+    def serve(spec, task):
+        bridge.install(lambda number: Caller(config) if number >= 0 else hosts.make(number))
+        server.serve(spec, task, intra_op_threads=1, inter_op_threads=threads)
+
+    spec = on_this_machine(num_ps=servers, num_workers=1)
+    role = local.Role("parameter_server", (), serve)
+    logs = pathlib.Path(tempfile.mkdtemp())
+    with local.running(local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")):
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+        store = ParameterStore(config, servers, 1, np.zeros(size, np.float32))
+        vector = tf.TensorSpec([size], tf.float32)
+        numbers, mark = tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.int32)
+        requests = tf.TensorSpec([servers, 4], tf.int64)
+        packed = [tf.TensorSpec([None], tf.uint8)] * servers
+
+        def exchange(first):
+            def body(i):
+                with tf.control_dependencies([i]):
+                    [asked] = bridge.call("ask", 0, [], [requests])
+                [change] = bridge.call("pulled", 0, store.pull(asked), [vector])
+                header, *messages = bridge.call("pack", 0, [change], [numbers, *packed])
+                verdict = store.push(header, messages)
+                [done] = bridge.call("pushed", 0, [verdict], [mark])
+                return i + done
+
+            [begun] = bridge.call("begin", 0, [store.session, store.sizes, first], [mark])
+            last = tf.while_loop(lambda i: i <= count, body, [begun], parallel_iterations=1)
+            with tf.control_dependencies(last):
+                return bridge.call("times", 0, [], [tf.TensorSpec([3], tf.float64)])[0]
+
+        closure = trace(exchange, tf.TensorSpec([], tf.int64))
+        coordinator.schedule(closure, args=(np.int64(1),)).fetch()
+        times = coordinator.schedule(closure, args=(np.int64(count + 1),)).fetch()
+        return dict(zip(("pull", "pull with target", "push"), map(float, times), strict=True)) | {
+            "tf pull": tensorflow_pull(coordinator, servers, store.sizes, count)
+        }
+
+
+def trace(function, *signature):
+    import tensorflow as tf
+
+    return tf.function(function, autograph=False).get_concrete_function(*signature)
+
+
+def tensorflow_pull(coordinator, servers: int, sizes: list[int], count: int) -> float:
+    """Seconds to read variables of these sizes on a worker, by TensorFlow alone."""
+    import tensorflow as tf
+
+    shards = []
+    for i in range(servers):
+        with tf.device(f"/job:ps/replica:0/task:{i}/device:CPU:0"):
+            shards.append(tf.Variable(tf.zeros([sizes[i]])))
+
+    def read(repeats):
+        def body(i, last):
+            with tf.control_dependencies([last]):
+                parts = [shard.read_value() for shard in shards]
+            return i + 1, tf.add_n([part[0] for part in parts])
+
+        return tf.while_loop(
+            lambda i, _: i < repeats, body, [tf.constant(0), tf.constant(0.0)],
+            parallel_iterations=1,
+        )[1]  # fmt: skip
+
+    closure = trace(read, tf.TensorSpec([], tf.int32))
+    coordinator.schedule(closure, args=(2,)).fetch()
+    started = time.perf_counter()
+    coordinator.schedule(closure, args=(count,)).fetch()
+    return (time.perf_counter() - started) / count
+
+
+class Caller:
+    """Hosted by the worker: an `Exchange`, timed."""
+
+    def __init__(self, config):
+        self._config = config
+        self._exchange = None
+        self._times = {"pull": [], "pull with target": [], "push": []}
+
+    @property
+    def methods(self):
+        names = ("begin", "ask", "pulled", "pack", "pushed", "times")
+        return {name: getattr(self, name) for name in names}
+
+    def close(self) -> None:
+        self._exchange = None
+
+    def begin(self, session, sizes, first):
+        import numpy as np
+
+        from ps_dqn.exchange import Exchange
+
+        if self._exchange is None:
+            shape = self._config.parameter_server
+            self._exchange = Exchange(shape, int(session), 0, [int(each) for each in sizes])
+        self._exchange.begin(int(first), int(first))
+        return [np.int32(1)]
+
+    def ask(self):
+        requests = self._exchange.requests()
+        # Every second pull brings the target too.
+        self._with_target = len(self._times["pull"]) > len(self._times["pull with target"])
+        if self._with_target:
+            requests[:, -1] = -1
+        self._started = time.perf_counter()
+        return [requests]
+
+    def pulled(self, *replies):
+        pulled = self._exchange.pulled(replies)
+        name = "pull with target" if self._with_target else "pull"
+        self._times[name].append(time.perf_counter() - self._started)
+        return [pulled.online]
+
+    def pack(self, vector):
+        from ps_dqn.messages import Kind
+
+        self._started = time.perf_counter()
+        header, packed = self._exchange.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
+        return [header, *packed]
+
+    def pushed(self, verdict):
+        import numpy as np
+
+        from ps_dqn import messages
+
+        self._exchange.pushed(messages.unpack(messages.Verdict, verdict))
+        self._times["push"].append(time.perf_counter() - self._started)
+        return [np.int32(1)]
+
+    def times(self):
+        import numpy as np
+
+        medians = [statistics.median(each) for each in self._times.values()]
+        self._times = {name: [] for name in self._times}
+        return [np.array(medians)]
+
+
+def plot(rows: list[dict], path: pathlib.Path) -> None:
+    """Bars of MB/s: a group for each network and number of servers."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = {"tcp": "plain TCP", "tf pull": "TensorFlow alone", "pull": "pull", "push": "push"}
+    figure, panels = plt.subplots(
+        1, len({row["network"] for row in rows}), figsize=(11, 4), layout="constrained"
+    )
+    for panel, network in zip(panels, dict.fromkeys(row["network"] for row in rows), strict=True):
+        chosen = [row for row in rows if row["network"] == network]
+        num_bytes = 4 * NETWORKS[network][0]
+        for i, (name, label) in enumerate(names.items()):
+            places = [j + 0.2 * (i - 1.5) for j in range(len(chosen))]
+            rates = [num_bytes / row[name] / 1e6 for row in chosen]
+            panel.bar(places, rates, 0.19, label=label)
+        panel.set_xticks(range(len(chosen)), [f"{row['servers']} PS" for row in chosen])
+        panel.set_title(f"{network} ({num_bytes / 1e6:,.1f} MB)")
+        panel.grid(axis="y", alpha=0.3)
+    panels[0].set_ylabel("MB/s")
+    panels[0].legend(fontsize=8)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
