@@ -25,29 +25,38 @@ COLUMNS = ("way", "workers", "seed", "reason", "seconds", "env_steps", "updates"
 
 
 def ways(workers: int) -> dict[str, list[str]]:
-    """The flags of each way that makes a difference with this many workers."""
+    """The flags of each way, named by what a push counts, for this many workers N.
+
+    Nesterov momentum of 0.5 doubles a lasting change, so its step is half as long.
+    """
 
     def outer(rate: float) -> str:
         return f"--outer_learning_rate={rate:.6g}"
 
-    momentum = [outer(0.5 * workers**-0.5), "--outer_momentum=0.5"]
+    def nesterov(step: float) -> list[str]:
+        return [outer(0.5 * step), "--outer_momentum=0.5"]
+
+    plain, root = "--outer_momentum=0", workers**-0.5
+    found = {"Nesterov, 1/√N": nesterov(root)}
     if workers == 1:
-        return {"each push counts 1": [outer(1)], "Nesterov momentum": momentum}
-    found = {
-        "each push counts 1": [outer(1)],
-        "1/√N": [outer(workers**-0.5)],
-        "1/N": [outer(1 / workers)],
-        "sync": ["--aggregation=sync", outer(1)],
-        "sync, √N": ["--aggregation=sync", outer(workers**0.5)],
-    }
-    if workers <= MOST_WORKERS_FOR_ALL:
-        decay = f"--staleness_decay={0.25 / workers:.6g}"
-        found |= {
-            "1, less with age": [outer(1), decay, f"--staleness_cutoff={4 * workers}"],
-            "Nesterov momentum": momentum,
-            "sync, 1 backup worker": ["--aggregation=sync", outer(1), "--backup_workers=1"],
+        return found | {"1": [outer(1), plain]}
+    found |= {"1/N": [outer(1 / workers), plain]}
+    if workers > MOST_WORKERS_FOR_ALL:
+        few = "--local_updates=16"
+        return found | {
+            "16 local updates, Nesterov, 1/√N": [few, *nesterov(root)],
+            "16 local updates, Nesterov, 1/N": [few, *nesterov(1 / workers)],
         }
-    return found
+    age = [f"--staleness_decay={0.25 / workers:.6g}", f"--staleness_cutoff={4 * workers}"]
+    sync = ["--aggregation=sync", plain]
+    return found | {
+        "1": [outer(1), plain],
+        "1/√N": [outer(root), plain],
+        "1, less with age": [outer(1), plain, *age],
+        "sync, 1": [*sync, outer(1)],
+        "sync, √N": [*sync, outer(1 / root)],
+        "sync, 1, a backup worker": [*sync, outer(1), "--backup_workers=1"],
+    }
 
 
 def run(preset: str, flags: list[str], workers: int, seed: int) -> dict:
@@ -120,7 +129,7 @@ def report(rows: list[dict[str, str]]) -> dict[tuple[str, str], list[float]]:
 
 
 def plot(seconds: dict[tuple[str, str], list[float]], limit: float, path: pathlib.Path) -> None:
-    """A dot for each run, a line at each median."""
+    """A dot for each run that was solved, a cross for one that was not, a line at the median."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -133,13 +142,16 @@ def plot(seconds: dict[tuple[str, str], list[float]], limit: float, path: pathli
     )
     for panel, workers in zip(panels, counts, strict=True):
         for i, way in enumerate(names):
-            found = [min(each, limit) for each in seconds.get((str(workers), way), [])]
-            if found:
-                color = f"C{i}"
-                panel.plot(found, [i] * len(found), "o", color=color, alpha=0.5, markersize=5)
-                panel.plot([statistics.median(found)] * 2, [i - 0.35, i + 0.35], color=color)
+            found = seconds.get((str(workers), way), [])
+            color = f"C{i}"
+            solved = [each for each in found if math.isfinite(each)]
+            lost = [i - 0.2 + 0.1 * place for place in range(len(found) - len(solved))]
+            panel.plot(solved, [i] * len(solved), "o", color=color, alpha=0.5, markersize=5)
+            panel.plot([limit] * len(lost), lost, "x", color=color, markersize=5)
+            if found and math.isfinite(middle := statistics.median(found)):
+                panel.plot([middle] * 2, [i - 0.35, i + 0.35], color=color)
         panel.set_title(f"{workers} worker{'s' if workers > 1 else ''}")
-        panel.set_xlabel("seconds of training until solved")
+        panel.set_xlabel("seconds until solved (× never)")
         panel.grid(alpha=0.3)
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()

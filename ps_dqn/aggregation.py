@@ -15,11 +15,24 @@ from ps_dqn.config import Config, ParameterServer
 CHUNK = 16_384
 
 
+# Measured for 1 to 8 workers: see docs/parameter-server.md.
+DEFAULT_MOMENTUM = 0.5
+MOST_WORKERS_FOR_ROOT = 4
+
+
+def outer_momentum(config: ParameterServer) -> float:
+    """The Nesterov momentum of pushed changes."""
+    return DEFAULT_MOMENTUM if config.outer_momentum is None else config.outer_momentum
+
+
 def outer_learning_rate(config: ParameterServer, num_workers: int) -> float:
-    """The step size of pushed changes."""
+    """The step size of pushed changes; momentum multiplies a lasting one by 1 / (1 - momentum)."""
     if config.outer_learning_rate is not None:
         return config.outer_learning_rate
-    return 1.0 if config.aggregation == "sync" else num_workers**-0.5
+    step = 1.0 - outer_momentum(config)
+    if config.aggregation == "sync":
+        return step
+    return step / (num_workers**0.5 if num_workers <= MOST_WORKERS_FOR_ROOT else num_workers)
 
 
 def age_weight(age: int, decay: float, cutoff: int) -> float:
@@ -67,8 +80,8 @@ class Rule:
         self._optimizer: optimizers.Optimizer | None = None
         if self._takes_gradients:
             self._optimizer = optimizers.build(learning)
-        elif shape.outer_momentum:
-            self._optimizer = optimizers.Momentum(shape.outer_momentum, nesterov=True)
+        elif momentum := outer_momentum(shape):
+            self._optimizer = optimizers.Momentum(momentum, nesterov=True)
         self._outer_learning_rate = outer_learning_rate(shape, num_workers)
         self._average_step = 1.0 - learning.average_decay**shape.local_updates
 

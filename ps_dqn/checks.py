@@ -45,8 +45,9 @@ def _check_aggregation(config: Any) -> None:
     }
     for name, (used, needed) in where.items():
         value = getattr(shape, name)
-        # None is the default of two of them; 0 is a value of max_staleness.
-        is_set = value is not None if name in ("max_staleness", "outer_learning_rate") else value
+        # The default is None, or 0 where that does nothing.
+        default_is_none = name.startswith(("max_", "outer_"))
+        is_set = value is not None if default_is_none else bool(value)
         if is_set and not used:
             raise UsageError(f"--{name}={value}: has no effect without {needed}; leave it out")
 

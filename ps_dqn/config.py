@@ -170,14 +170,17 @@ class ParameterServer:
     )
     outer_learning_rate: float | None = option(
         None,
-        "Step size for pushed changes, where local_updates is above 1. Default: 1 with sync; with "
-        "async 1 / square root of num_workers.",
+        "Step size for pushed changes, where local_updates is above 1. Default: 1 - "
+        "outer_momentum; with aggregation=async, divided by the square root of num_workers, "
+        "above 4 by num_workers.",
         low=0.0,
     )
-    outer_momentum: float = option(
-        0.0, "Nesterov momentum of pushed changes, where local_updates is above 1.",
-        low=0.0, high=0.9999,
-    )  # fmt: skip
+    outer_momentum: float | None = option(
+        None,
+        "Nesterov momentum of pushed changes, where local_updates is above 1. Default: 0.5.",
+        low=0.0,
+        high=0.9999,
+    )
     staleness_decay: float = option(
         0.0,
         "With aggregation=async, a push counts e^(-decay · age), its age being the versions made "

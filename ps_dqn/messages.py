@@ -6,7 +6,7 @@ remote call of its own. Numbers are int64.
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,9 +100,6 @@ class Verdict(NamedTuple):
     updates: int
     env_steps: int
     episodes: int
-
-
-Record = TypeVar("Record", bound=tuple)
 
 
 def pack(record: Sequence[int]) -> np.ndarray:

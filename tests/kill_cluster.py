@@ -44,7 +44,11 @@ INITIAL = 3.0
 CONFIG = Config(
     learning=Learning(average_decay=0.99, target_update_period=100),
     parameter_server=ParameterServer(
-        local_updates=2, update_period=32, outer_learning_rate=1.0, pushes_per_closure=PUSHES
+        local_updates=2,
+        update_period=32,
+        outer_learning_rate=1.0,
+        outer_momentum=0.0,
+        pushes_per_closure=PUSHES,
     ),
 )
 LATEST_SECONDS = 0.1

@@ -93,7 +93,7 @@ def test_gradients_go_to_the_optimizer_and_weights_to_its_step_size(name, weighe
 
 
 def test_a_change_is_added_times_the_step_size_and_its_weight():
-    walk = Walk(make_config(local_updates=4, outer_learning_rate=0.25))
+    walk = Walk(make_config(local_updates=4, outer_learning_rate=0.25, outer_momentum=0.0))
     assert walk.rule.num_slots == 0
     expected = walk.online.astype(np.float64)
     for change, weight in zip(vectors(5), (1.0, 0.5, 0.1, 0.0, 2.0), strict=True):
@@ -115,13 +115,21 @@ def test_changes_may_have_nesterov_momentum():
         assert walk.slots[0] == close(velocity)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_the_default_step_size_depends_on_who_waits_for_whom(momentum):
+def test_the_default_momentum_is_one_half():
+    default = make_config(local_updates=2).parameter_server
+    assert aggregation.outer_momentum(default) == 0.5
+    none = make_config(local_updates=2, outer_momentum=0.0).parameter_server
+    assert aggregation.outer_momentum(none) == 0.0
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.75])
+def test_the_default_step_size_depends_on_momentum_and_who_waits_for_whom(momentum):
     for options, num_workers, wanted in [
-        ({"aggregation": "sync"}, 4, 1.0),
-        ({"aggregation": "async"}, 1, 1.0),
-        ({"aggregation": "async"}, 4, 0.5),
-        ({"aggregation": "async"}, 9, 1 / 3),
+        ({"aggregation": "sync"}, 4, 1.0 - momentum),
+        ({"aggregation": "async"}, 1, 1.0 - momentum),
+        ({"aggregation": "async"}, 4, 0.5 * (1.0 - momentum)),
+        ({"aggregation": "async"}, 2, 0.5**0.5 * (1.0 - momentum)),
+        ({"aggregation": "async"}, 5, (1.0 - momentum) / 5),
         ({"aggregation": "async", "outer_learning_rate": 0.125}, 4, 0.125),
         ({"aggregation": "sync", "outer_learning_rate": 0.125}, 4, 0.125),
         ({"aggregation": "async", "outer_learning_rate": 0.0}, 4, 0.0),

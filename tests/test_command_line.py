@@ -32,6 +32,7 @@ NOT_DEFAULT: dict[str, Any] = {
     "target_return": -12.5,
     "max_staleness": 3,
     "outer_learning_rate": 0.7,
+    "outer_momentum": 0.25,
 }
 # What has an effect only beside another option that is not the default.
 NEEDS: dict[str, dict[str, Any]] = {"backup_workers": {"aggregation": "sync"}}
@@ -464,7 +465,7 @@ def test_bad_flags(refusal: Callable[..., str], words: list[str], says: str) -> 
         ["--aggregation=sync", "--outer_learning_rate=0", "--outer_momentum=0.5"],
         # What a run writes down of options it did not use.
         ["--aggregation=sync", "--staleness_decay=0", "--staleness_cutoff=0"],
-        ["--local_updates=1", "--update_period=64", "--outer_momentum=0", "--backup_workers=0"],
+        ["--local_updates=1", "--update_period=64", "--backup_workers=0"],
     ],
     ids=" ".join,
 )

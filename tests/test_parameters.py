@@ -227,7 +227,7 @@ def test_simultaneous_pushes_of_two_workers_are_all_counted_and_applied(
     # Plain sums: of gradients, subtracted, or of changes.
     rule = {"optimizer": "sgd", "momentum": 0.0}
     if local_updates > 1:
-        rule = {"outer_learning_rate": 1.0}
+        rule = {"outer_learning_rate": 1.0, "outer_momentum": 0.0}
     config = make_config(local_updates=local_updates, **rule)
     start = np.zeros(SIZE, np.float32)
     driver = Driver(coordinator, config, num_ps, start, num_workers=2)

@@ -23,6 +23,7 @@ def make_config(**options) -> Config:
         # Pushes are changes that are added as they are.
         "local_updates": 2,
         "outer_learning_rate": None if options.get("local_updates") == 1 else 1.0,
+        "outer_momentum": None if options.get("local_updates") == 1 else 0.0,
         "average_decay": 0.0,
         "target_update_period": 10**6,
     }

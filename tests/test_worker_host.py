@@ -127,7 +127,7 @@ def opened() -> Iterator[Open]:
 
 def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     greedy = {"epsilon_start": 0.0, "epsilon_end": 0.0}
-    worker = Worker(3, num_workers=4, outer_learning_rate=0.5, **greedy)
+    worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)
     assert set(worker.host.methods) == {"begin", "evaluate_begin"}, "the rest needs a configuration"
     requests = worker.begin()
     assert requests.tolist() == [[RUN, 3, -1, -1]] * 2
@@ -328,7 +328,7 @@ def test_outliers_are_withheld_where_the_gate_is_set(
 
 
 def test_refused_pushes_and_staleness_are_reported(opened: Open) -> None:
-    worker = opened(max_staleness=2, outer_learning_rate=1.0, min_replay_size=2)
+    worker = opened(max_staleness=2, outer_learning_rate=1.0, outer_momentum=0.0, min_replay_size=2)
     other = opened(1)
     other.shards = worker.shards
     for age in (0, 1, 2, 3, 4):
@@ -353,7 +353,7 @@ def test_refused_pushes_and_staleness_are_reported(opened: Open) -> None:
 
 
 def test_a_push_that_was_decided_before_is_no_push(opened: Open) -> None:
-    worker = opened(outer_learning_rate=1.0)
+    worker = opened(outer_learning_rate=1.0, outer_momentum=0.0)
     assert worker.exchange(1.0).duplicate == 0
     # The closure runs again: the same tickets.
     worker.ticket = 1
@@ -366,7 +366,7 @@ def test_a_push_that_was_decided_before_is_no_push(opened: Open) -> None:
 
 
 def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
-    sync = {"aggregation": "sync", "num_workers": 2, "total_env_steps": 60}
+    sync = {"aggregation": "sync", "num_workers": 2, "total_env_steps": 60, "outer_momentum": 0.0}
     worker, other = opened(0, **sync), opened(1, **sync)
     other.shards = worker.shards
     worker.exchange(1.0)
