@@ -165,11 +165,10 @@ class Exchange:
         """Decodes the parameters, and the target where it is new."""
         dtype = self._config.pull_wire_dtype
         online = encoding.aligned(4 * int(self._starts[-1])).view(np.float32)
+        old = self._target
         if any(header.has_target for header in headers):
             # Another array: closures may still read the one before.
-            old = self._target
             self._target = encoding.aligned(4 * len(old)).view(np.float32)
-            self._target[:] = old
         for i, (reply, header) in enumerate(zip(replies, headers, strict=True)):
             place, count = slice(self._starts[i], self._starts[i + 1]), self._sizes[i]
             size = encoding.size(count, dtype)
@@ -179,6 +178,8 @@ class Exchange:
                 start += encoding.padded(size)
                 self._target[place] = encoding.decode(reply[start : start + size], count, dtype)
                 self._target_versions[i] = header.target_version
+            elif self._target is not old:
+                self._target[place] = old[place]
         return online
 
     def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
