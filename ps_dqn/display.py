@@ -68,7 +68,7 @@ class PlainDisplay:
             f"updates {counters.updates:>9,}  return {_number(status.episode_return)}  "
             f"eval {_number(status.eval_return)}  epsilon {status.epsilon:.3f}  "
             f"{status.env_steps_per_second:,.0f} env steps/s  "
-            f"{status.updates_per_second:,.0f} updates/s  staleness {status.staleness:.1f}  "
+            f"{status.updates_per_second:,.0f} updates/s  staleness {_number(status.staleness)}  "
             f"workers {status.workers_alive}/{status.num_workers}"
         )
 
@@ -129,7 +129,7 @@ def _panel(status: Status) -> Group:
         _cell("env steps/s", f"{status.env_steps_per_second:,.0f}"),
         _cell("updates/s", f"{status.updates_per_second:,.0f}"),
         _cell("updates", f"{counters.updates:,}"),
-        _cell("staleness", f"{status.staleness:.1f}"),
+        _cell("staleness", _number(status.staleness)),
         _cell("workers", f"{status.workers_alive}/{status.num_workers}"),
     )
     return Group(bar, table)
