@@ -9,20 +9,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from ps_dqn import optimizers
-from ps_dqn.config import Config, ParameterServer
+from ps_dqn.config import MOST_WORKERS_FOR_ROOT, OUTER_MOMENTUM, Config, ParameterServer
 
 # Numbers changed at a time: what one step reads and writes stays in a core's cache.
 CHUNK = 16_384
 
 
-# Measured for 1 to 8 workers: see docs/parameter-server.md.
-DEFAULT_MOMENTUM = 0.5
-MOST_WORKERS_FOR_ROOT = 4
-
-
 def outer_momentum(config: ParameterServer) -> float:
     """The Nesterov momentum of pushed changes."""
-    return DEFAULT_MOMENTUM if config.outer_momentum is None else config.outer_momentum
+    return OUTER_MOMENTUM if config.outer_momentum is None else config.outer_momentum
 
 
 def outer_learning_rate(config: ParameterServer, num_workers: int) -> float:

@@ -15,6 +15,8 @@ from ps_dqn.options import check, option
 
 # See `encoding`, which this module does not import because it needs NumPy.
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
+# Where nothing is said; measured for 1 to 8 workers: see docs/parameter-server.md.
+OUTER_MOMENTUM, MOST_WORKERS_FOR_ROOT = 0.5, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,12 +174,13 @@ class ParameterServer:
         None,
         "Step size for pushed changes, where local_updates is above 1. Default: 1 - "
         "outer_momentum; with aggregation=async, divided by the square root of num_workers, "
-        "above 4 by num_workers.",
+        f"above {MOST_WORKERS_FOR_ROOT} by num_workers.",
         low=0.0,
     )
     outer_momentum: float | None = option(
         None,
-        "Nesterov momentum of pushed changes, where local_updates is above 1. Default: 0.5.",
+        "Nesterov momentum of pushed changes, where local_updates is above 1. Default: "
+        f"{OUTER_MOMENTUM}.",
         low=0.0,
         high=0.9999,
     )

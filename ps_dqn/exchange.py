@@ -183,10 +183,7 @@ class Exchange:
         return online
 
     def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
-        return [
-            vector[start:end]
-            for start, end in zip(self._starts[:-1], self._starts[1:], strict=True)
-        ]
+        return np.split(vector, self._starts[1:-1])
 
     def _message(
         self, numbers: PushHeader, values: np.ndarray, places: np.ndarray | None = None

@@ -85,7 +85,6 @@ class WorkerLedger:
                 totals[name] = max(totals[name], value)
             elif math.isfinite(value):
                 totals[name] += value
-        totals["closures"] += 1
 
     def rows(self) -> dict[int, dict[str, float]]:
         """What each worker did, by the names of `WORKER_COLUMNS`; NaN where it did nothing."""

@@ -196,10 +196,7 @@ class ParameterStore:
         return "\n".join(found)
 
     def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
-        return [
-            vector[start:end]
-            for start, end in zip(self._starts[:-1], self._starts[1:], strict=True)
-        ]
+        return np.split(vector, self._starts[1:-1])
 
     def _next_indices(self) -> list[int]:
         return [int(self._ask("next_index", i, [], [_NUMBER])[0]) for i in range(self.num_ps)]
