@@ -50,6 +50,119 @@ def chosen_values(q_values: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(q_values * one_hot, axis=-1)
 
 
+def log_policy(q_values: tf.Tensor, temperature: float) -> tf.Tensor:
+    """The logarithm ln π(a|s) of the softmax policy π ∝ exp(Q / τ), without overflow.
+
+    Args:
+        q_values: float32 [B, A].
+        temperature: τ, above 0; towards 0 the policy becomes greedy.
+
+    Returns:
+        float32 [B, A], at most 0.
+    """
+    return tf.nn.log_softmax(q_values / temperature, axis=-1)
+
+
+def soft_value(q_values: tf.Tensor, temperature: float) -> tf.Tensor:
+    """Σ_a π(a) (Q(a) - τ ln π(a)) of π = softmax(Q / τ): the softmax policy's value and entropy.
+
+    Written as the τ ln Σ_a exp(Q(a) / τ) it equals.
+
+    Args:
+        q_values: float32 [B, A].
+        temperature: τ, above 0.
+
+    Returns:
+        float32 [B], at least max_a Q and at most τ ln A above it.
+    """
+    return temperature * tf.reduce_logsumexp(q_values / temperature, axis=-1)
+
+
+def munchausen_bonus(
+    q_target: tf.Tensor,  # [B, A]
+    actions: tf.Tensor,  # [B]
+    alpha: float,
+    temperature: float,
+    clip: float,
+) -> tf.Tensor:
+    """α [τ ln π(a|s)] clipped to [clip, 0], which Munchausen DQN adds to the reward.
+
+    Vieillard et al. 2020, arXiv:2007.14430; they use α 0.9, τ 0.03 and a clip of -1.
+
+    Args:
+        q_target: target network's values at the states acted in, float32 [B, A].
+        actions: what was done there, int32 [B].
+        alpha: α, the bonus's weight, between 0 and 1.
+        temperature: τ of the softmax policy, above 0.
+        clip: the lowest τ ln π(a|s), below 0.
+
+    Returns:
+        float32 [B], between α · clip and 0, without gradient.
+    """
+    chosen = chosen_values(log_policy(q_target, temperature), actions)  # [B]
+    return tf.stop_gradient(alpha * tf.clip_by_value(temperature * chosen, clip, 0.0))
+
+
+def munchausen_targets(
+    rewards: tf.Tensor,  # [B]
+    discounts: tf.Tensor,  # [B]
+    next_q_target: tf.Tensor,  # [B, A]
+    bonus: tf.Tensor,  # [B]
+    temperature: float,
+) -> tf.Tensor:
+    """R + bonus + D Σ_a π(a) (Q(a) - τ ln π(a)), π = softmax(Q / τ) of the target network.
+
+    Munchausen DQN (Vieillard et al. 2020, arXiv:2007.14430); without a bonus, Soft DQN.
+
+    Args:
+        rewards: as for `td_targets`, float32 [B].
+        discounts: as for `td_targets`, float32 [B].
+        next_q_target: target network's values at the bootstrap state, float32 [B, A].
+        bonus: `munchausen_bonus` of the transition, float32 [B].
+        temperature: τ, above 0.
+
+    Returns:
+        Targets without gradient, float32 [B].
+    """
+    bootstrap = soft_value(next_q_target, temperature)  # [B]
+    return tf.stop_gradient(rewards + bonus + discounts * bootstrap)
+
+
+def rescale(x: tf.Tensor, epsilon: float = 1e-3) -> tf.Tensor:
+    """h(x) = sign(x) (√(|x| + 1) - 1) + εx, which brings returns of all sizes near each other.
+
+    Pohlen et al. 2018, arXiv:1805.11593; R2D2 learns h(R + D h⁻¹(Q)). Multiplied by
+    √(|x| + 1) + 1 above and below, so that nothing cancels near zero.
+
+    Args:
+        x: values, any shape.
+        epsilon: ε, at least 0; above 0 the inverse grows linearly in the end.
+
+    Returns:
+        The same shape.
+    """
+    return x / (tf.sqrt(tf.abs(x) + 1.0) + 1.0) + epsilon * x
+
+
+def unrescale(x: tf.Tensor, epsilon: float = 1e-3) -> tf.Tensor:
+    """h⁻¹, the inverse of `rescale` (Pohlen et al. 2018, arXiv:1805.11593).
+
+    With s = √(|y| + 1) - 1, h(y) = x says εs² + (1 + 2ε)s = |x|, and |y| = s(s + 2). The paper's
+    formula is the same root, but loses its digits to cancellation in float32.
+
+    Args:
+        x: rescaled values, any shape.
+        epsilon: `rescale`'s ε.
+
+    Returns:
+        The same shape.
+    """
+    size = tf.abs(x)
+    linear = 1.0 + 2.0 * epsilon
+    slope = 2.0 / (linear + tf.sqrt(linear**2 + 4.0 * epsilon * size))  # s / |x|
+    return x * slope * (slope * size + 2.0)
+
+
 def huber(errors: tf.Tensor, delta: float) -> tf.Tensor:
     """Squared near zero and linear beyond `delta`: e²/2, then δ(|e| - δ/2) (Huber 1964).
 
