@@ -2,12 +2,12 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
 from cluster import lifeline
-from cluster.spec import ClusterSpec, ClusterSpecError, Task
+from cluster.spec import ClusterSpecError
 from flags import command_line, tasks
 
 # Before NumPy is imported: these tasks do their mathematics in TensorFlow.
@@ -23,18 +23,29 @@ NAMES = (
 )
 
 
-def run(job: str, serve: Callable[[ClusterSpec, Task, int, int], object]) -> int:
-    """Reads this task's place and serves it; returns only for help."""
+def run(
+    job: str,
+    serve: Callable[..., object],
+    define_more: Callable[[absl_flags.FlagValues], Sequence[str]] | None = None,
+) -> int:
+    """Reads this task's place and serves it; returns only for help.
+
+    Args:
+        job: the cluster's name for such tasks.
+        serve: called with the cluster, the task, its numbers of threads and further flags' values.
+        define_more: defines the further flags and returns their names.
+    """
     values = command_line.new_flags()
     tasks.define_addresses(values)
     tasks.define_task(values)
+    more = define_more(values) if define_more else ()
     if command_line.asks_for_help(sys.argv):
         names = {"ps": "parameter_server"}
         command_line.print_help(
             values,
             f"python -m ps_dqn.{names.get(job, job)}",
             f"Serves one {job} task. Its place comes from TF_CONFIG or from these flags.",
-            {"Where it is": NAMES},
+            {"Where it is": (*NAMES, *more)},
         )
         return 0
     try:
@@ -45,5 +56,6 @@ def run(job: str, serve: Callable[[ClusterSpec, Task, int, int], object]) -> int
     lifeline.hold_if_given()
     address = spec.addresses(job)[task.index]
     print(f"{task} serves at {address}", flush=True)
-    serve(spec, task, values.intra_op_threads, values.inter_op_threads)
+    others = [values[name].value for name in more]
+    serve(spec, task, values.intra_op_threads, values.inter_op_threads, *others)
     return 0

@@ -42,6 +42,17 @@ def define_task(values: absl_flags.FlagValues) -> None:
     )
 
 
+def define_worker_dir(values: absl_flags.FlagValues) -> tuple[str, ...]:
+    """The flag of a worker that says where it may keep files; its name."""
+    absl_flags.DEFINE_string(
+        "worker_dir",
+        "",
+        "Folder of this worker's own, for replay that outlives it (replay_files).",
+        flag_values=values,
+    )
+    return ("worker_dir",)
+
+
 def define_placement(values: absl_flags.FlagValues) -> None:
     """The coordinator's flags."""
     absl_flags.DEFINE_enum(

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ps_dqn import optimizers
-from ps_dqn.config import MOST_WORKERS_FOR_ROOT, OUTER_MOMENTUM, Config, ParameterServer
+from ps_dqn.config import Config, ParameterServer
+from ps_dqn.run_options import MOST_WORKERS_FOR_ROOT, OUTER_MOMENTUM
 
 # Numbers changed at a time: what one step reads and writes stays in a core's cache.
 CHUNK = 16_384

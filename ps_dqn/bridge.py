@@ -29,7 +29,11 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from ps_dqn.errors import UsageError
+
 TOKEN = "pyfunc_0"
+# Begins the text of an error that is a person's to mend; it needs no traceback.
+USAGE = "usage: "
 
 
 class Host(Protocol):
@@ -139,6 +143,8 @@ def _dispatch(method: bytes, task: Any, zeros: bytes, *inputs: np.ndarray) -> li
     if index not in _errors:
         try:
             return list(_host(index).methods[name](*inputs))
+        except UsageError as error:
+            _errors[index] = f"{USAGE}{error}"
         except BaseException:  # a SystemExit of hosted Python, too, is only a failed call
             _errors[index] = traceback.format_exc()
             print(_errors[index], file=sys.stderr, flush=True)  # its log

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ps_dqn import bridge
+from ps_dqn import batches, bridge
+from ps_dqn.batches import Batch
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.learner import QFunction, greedy_actions, local_optimizer_slots, make_learner
+from ps_dqn.learner import local_optimizer_slots, make_learner
 from ps_dqn.messages import PullRequest, PushHeader, Status
+from ps_dqn.networks import QNetwork
 from ps_dqn.parameters import ParameterStore
-from ps_dqn.replay import Transitions
 from ps_dqn.reports import Report
 from ps_dqn.state import Counters
 
@@ -32,22 +33,34 @@ class Closures:
         config: Config,
         environment: EnvironmentSpec,
         store: ParameterStore,
-        q_function: QFunction,
-        num_parameters: int,
+        network: QNetwork,
+        run_id: str,
     ):
+        """Traces the training closure.
+
+        Args:
+            config: the experiment.
+            environment: what the workers act in.
+            store: the parameter servers.
+            network: the Q-network.
+            run_id: the same for every session of a run; workers find their replay by it.
+        """
         self._config = config
         self._config_json = config.to_json()
         self._environment = environment
         self._store = store
-        self._greedy = functools.partial(greedy_actions, q_function)
+        self._network = network
+        self._run_id = run_id
         self._session = tf.constant(store.session, tf.int64)
-        self._slots = tf.TensorSpec([local_optimizer_slots(config), num_parameters], tf.float32)
+        self._slots = tf.TensorSpec(
+            [local_optimizer_slots(config), network.num_parameters], tf.float32
+        )
         # Of a static shape, so that zeros in its place, after an error, have it too.
         self._requests = tf.TensorSpec([store.num_ps, len(PullRequest._fields)], tf.int64)
-        # What a worker needs to know beside the configuration; see `worker_host.Learning`.
-        shape = [store.num_workers, store.num_ps, num_parameters, self._slots.shape[0]]
+        # See `session.Sizes`.
+        shape = [store.num_workers, store.num_ps, *reversed(self._slots.shape)]
         self._shape = tf.constant(shape, tf.int64)
-        self._learn = make_learner(config, q_function)
+        self._learn = make_learner(config, network)
         self.train = _trace(self._train, tf.TensorSpec([2], tf.int64))
         self.freeze = _trace(store.freeze)
 
@@ -77,7 +90,7 @@ class Closures:
         [requests] = bridge.call(
             "begin",
             worker,
-            [self._session, self._config_json, self._shape, tickets],
+            [self._session, self._run_id, self._config_json, self._shape, tickets],
             [self._requests],
         )
         pushes = self._config.parameter_server.pushes_per_closure
@@ -100,13 +113,19 @@ class Closures:
         self._collect(worker, pulled)
         going, batch = self._sample(worker)
         learned = self._learn(
-            pulled.online, pulled.target, pulled.slots, pulled.steps, pulled.learning_rate, batch
+            pulled.online,
+            pulled.target,
+            pulled.slots,
+            pulled.steps,
+            pulled.learning_rate,
+            pulled.seed,
+            batch,
         )
 
         def push() -> tf.Tensor:
             sums = tf.stack([learned.td_loss, learned.q_values, learned.grad_norm])
             outputs = [_HEADER, *[_BYTES] * self._store.num_ps]
-            inputs = [learned.vector, learned.slots, sums]
+            inputs = [learned.vector, learned.slots, sums, learned.errors]
             header, *packed = bridge.call("pack", worker, inputs, outputs)
             verdict = self._store.push(header, packed)
             return bridge.call("pushed", worker, [verdict], [self._requests])[0]
@@ -115,12 +134,12 @@ class Closures:
 
     def _pull(self, worker: tf.Tensor, requests: tf.Tensor) -> "_Pulled":
         """Pulls, again and again while others have to be waited for (sync)."""
-        environment = self._observations(self._config.environment.num_envs_per_worker)
         number, vector = (
             tf.TensorSpec([], tf.float32),
             tf.TensorSpec(self._slots.shape[1:], tf.float32),
         )
-        specs = _Pulled(_MARK, vector, vector, self._slots, number, number, environment, _MARK)
+        acting = self._acting(self._config.environment.num_envs_per_worker)
+        specs = _Pulled(_MARK, vector, vector, self._slots, number, number, _SEED, *acting, _MARK)
 
         def pull() -> _Pulled:
             return _Pulled(*bridge.call("pulled", worker, self._store.pull(requests), specs))
@@ -137,28 +156,27 @@ class Closures:
 
     def _collect(self, worker: tf.Tensor, pulled: "_Pulled") -> None:
         """Steps the environments: as often as a push is worth, and until replay is warm."""
-        specs = [self._observations(self._config.environment.num_envs_per_worker), _MARK]
+        specs = [*self._acting(self._config.environment.num_envs_per_worker), _MARK]
 
-        def step(observations, more):  # type: ignore[no-untyped-def]
-            greedy = self._greedy(pulled.online, observations)
-            return bridge.call("step", worker, [greedy], specs)
+        def step(i, observations, state, more):  # type: ignore[no-untyped-def]
+            greedy, state = self._network.act(
+                pulled.online, observations, state, pulled.seed + tf.stack([0, i])
+            )
+            return i - 1, *bridge.call("step", worker, [greedy, state], specs)
 
         tf.while_loop(
-            lambda observations, more: more > 0,
+            lambda i, observations, state, more: more > 0,
             step,
-            [pulled.observations, pulled.more],
+            # Counted down: learning's seeds count the other way.
+            [tf.constant(-1), pulled.observations, pulled.state, pulled.more],
             parallel_iterations=1,
         )
 
-    def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Transitions]:
-        shape = [self._config.parameter_server.local_updates, self._config.learning.batch_size]
-        observations = tf.TensorSpec(
-            [*shape, *self._environment.observation_shape], self._environment.observation_dtype
-        )
-        floats, actions = tf.TensorSpec(shape, tf.float32), tf.TensorSpec(shape, tf.int32)
-        transitions = Transitions(observations, actions, floats, floats, observations)
-        ok, *batch = bridge.call("sample", worker, [], [_MARK, *transitions])
-        return ok, Transitions(*batch)
+    def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Batch]:
+        zeros = batches.zeros(self._config, self._environment)
+        specs = [tf.TensorSpec(array.shape, array.dtype) for array in zeros]
+        ok, *batch = bridge.call("sample", worker, [], [_MARK, *specs])
+        return ok, type(zeros)(*batch)
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor
@@ -166,7 +184,7 @@ class Closures:
         worker = _this_worker()
         counters = self._store.freeze() if freeze else tf.zeros([len(Counters._fields)], tf.int64)
         parameters = self._store.pull_frozen(after=counters)
-        observations = self._observations(episodes)
+        observations, state = self._acting(episodes)
         [observed] = bridge.call(
             "evaluate_begin",
             worker,
@@ -174,17 +192,18 @@ class Closures:
             [observations],
         )
 
-        def step(playing, observed):  # type: ignore[no-untyped-def]
-            greedy = self._greedy(parameters, observed)
+        def step(playing, observed, state):  # type: ignore[no-untyped-def]
+            # Each environment plays one episode, so its state need not be reset.
+            greedy, state = self._network.act(parameters, observed, state)
             observed, playing = bridge.call(
                 "evaluate_step", worker, [greedy], [observations, _MARK]
             )
-            return playing, observed
+            return playing, observed, state
 
-        playing, _ = tf.while_loop(
-            lambda playing, observed: playing > 0,
+        playing, *_ = tf.while_loop(
+            lambda playing, observed, state: playing > 0,
             step,
-            [tf.constant(episodes), observed],
+            [tf.constant(episodes), observed, tf.zeros(state.shape)],
             parallel_iterations=1,
         )
         with tf.control_dependencies([playing]):
@@ -192,13 +211,17 @@ class Closures:
             ok, returns = bridge.call("evaluate_end", worker, [], [_MARK, returns])
         return counters, returns, _error(worker, ok, returns)
 
-    def _observations(self, count: int) -> tf.TensorSpec:
+    def _acting(self, count: int) -> tuple[tf.TensorSpec, tf.TensorSpec]:
+        """Observations to act on and recurrent states of so many environments."""
         shape = [count, *self._environment.observation_shape]
-        return tf.TensorSpec(shape, self._environment.observation_dtype)
+        return (
+            tf.TensorSpec(shape, self._environment.observation_dtype),
+            tf.TensorSpec([count, self._network.state_size], tf.float32),
+        )
 
 
 class _Pulled(NamedTuple):
-    """What `worker_host.Learning.pulled` returns."""
+    """What `session.Session.pulled` returns."""
 
     status: Any
     online: Any
@@ -206,11 +229,14 @@ class _Pulled(NamedTuple):
     slots: Any
     steps: Any
     learning_rate: Any
+    seed: Any
     observations: Any
+    state: Any
     more: Any
 
 
 _MARK = tf.TensorSpec([], tf.int32)
+_SEED = tf.TensorSpec([2], tf.int32)
 _HEADER = tf.TensorSpec([len(PushHeader._fields)], tf.int64)
 _BYTES = tf.TensorSpec([None], tf.uint8)
 

@@ -1,17 +1,21 @@
 """Gymnasium environments as this project uses them: vectors with discrete actions."""
 
 import dataclasses
+import functools
 import importlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.wrappers import FlattenObservation
+from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from ps_dqn.config import Environment
 from ps_dqn.errors import UsageError
+
+_Wrap = Callable[[gymnasium.Env], gymnasium.Wrapper]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +23,7 @@ class EnvironmentSpec:
     """What the network must fit, and what counts as solved."""
 
     observation_shape: tuple[int, ...]
-    observation_dtype: np.dtype  # uint8 or float32
+    observation_dtype: np.dtype  # uint8, bool or float32
     num_actions: int
     reward_threshold: float | None
 
@@ -49,13 +53,12 @@ class Environments:
         """
         self._env = _make_vector(config, num_envs)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self._dtype = _stored_dtype(self._env.single_observation_space)
-        actions = _actions(self._env)
-        self._action_start = int(actions.start)
+        self.spec = _describe(self._env)
+        self._action_start = int(_actions(self._env).start)
         self._action_dtype = self._env.action_space.dtype
         self._resetting = np.zeros(num_envs, np.bool_)
         self.num_envs = num_envs
-        self.num_actions = int(actions.n)
+        self.num_actions = self.spec.num_actions
         self.observations = np.zeros(0)
 
     def reset(self, seed: int) -> None:
@@ -94,7 +97,7 @@ class Environments:
 
     def _stored(self, observations: np.ndarray) -> np.ndarray:
         # A copy: some environments reuse their buffer, and TensorFlow may still read ours.
-        return np.array(observations, self._dtype)
+        return np.array(observations, self.spec.observation_dtype)
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -105,15 +108,19 @@ def describe(config: Environment) -> EnvironmentSpec:
     """
     env = _make_vector(config, 1)
     try:
-        space = env.single_observation_space
-        return EnvironmentSpec(
-            tuple(space.shape or ()),
-            _stored_dtype(space),
-            int(_actions(env).n),
-            env.spec.reward_threshold if env.spec else None,
-        )
+        return _describe(env)
     finally:
         env.close()
+
+
+def _describe(env: VectorEnv) -> EnvironmentSpec:
+    space = env.single_observation_space
+    return EnvironmentSpec(
+        tuple(space.shape or ()),
+        _stored_dtype(space),
+        int(_actions(env).n),
+        env.spec.reward_threshold if env.spec else None,
+    )
 
 
 def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
@@ -123,15 +130,12 @@ def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
     try:
         mode = None if config.vectorization == "auto" else config.vectorization
         env = gymnasium.make_vec(config.env_id, num_envs, vectorization_mode=mode, **kwargs)
-        if not isinstance(env.single_observation_space, gymnasium.spaces.Box):
+        wrappers = _wrappers(config, env.single_observation_space)
+        if wrappers:
             env.close()
             mode = "async" if config.vectorization == "async" else "sync"
             env = gymnasium.make_vec(
-                config.env_id,
-                num_envs,
-                vectorization_mode=mode,
-                wrappers=[FlattenObservation],
-                **kwargs,
+                config.env_id, num_envs, vectorization_mode=mode, wrappers=wrappers, **kwargs
             )
     except Exception as error:  # whatever an environment's own code raises
         text = " ".join(str(error).split())
@@ -141,6 +145,21 @@ def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
         ) from error
     _check_spaces(config, env)
     return env
+
+
+def _wrappers(config: Environment, space: gymnasium.Space) -> list[_Wrap]:
+    """What an environment lacks: flat observations, or frames that are stacked.
+
+    One that stacks by itself has stacks of images, [frames, height, width, …].
+    """
+    wrappers: list[_Wrap] = []
+    if not isinstance(space, gymnasium.spaces.Box):
+        wrappers.append(FlattenObservation)
+    shape, frames = space.shape or (), config.frame_stack
+    is_stacked = len(shape) >= 3 and shape[0] == frames
+    if frames > 1 and not is_stacked:
+        wrappers.append(functools.partial(FrameStackObservation, stack_size=frames))
+    return wrappers
 
 
 def _import(module: str) -> None:
@@ -176,4 +195,5 @@ def _actions(env: VectorEnv) -> gymnasium.spaces.Discrete:
 
 
 def _stored_dtype(space: Any) -> np.dtype:
-    return np.dtype(np.uint8 if space.dtype == np.uint8 else np.float32)
+    small = space.dtype in (np.uint8, np.bool_)
+    return np.dtype(space.dtype if small else np.float32)

@@ -83,19 +83,19 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
 
     from ps_dqn import networks
 
-    model = networks.build(config.network, environment, config.run.seed)
+    network = networks.build(config.network, config.value, environment, config.run.seed)
     parameters = tf.constant(checkpoint.state.average)
-    q_function = networks.pure_function(model)
 
     @tf.function(autograph=False)
-    def greedy(observations: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(q_function(parameters, observations), axis=-1, output_type=tf.int32)
+    def greedy(observations: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return network.act(parameters, observations, state)
 
     evaluation = Evaluation(config, values.episodes)
     [observations] = evaluation.begin(values.evaluation_seed)
-    playing = values.episodes
+    state, playing = tf.zeros([values.episodes, network.state_size]), values.episodes
     while playing:
-        observations, playing = evaluation.step(greedy(tf.constant(observations)).numpy())
+        actions, state = greedy(tf.constant(observations), state)
+        observations, playing = evaluation.step(actions.numpy())
     returns = evaluation.end()[1]
     counters = checkpoint.state.counters
     console.print(

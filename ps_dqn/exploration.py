@@ -1,16 +1,4 @@
-"""How much workers explore, and how fast anything else declines over a run."""
-
-
-def linear(start: float, end: float, length: int, step: int) -> float:
-    """A value that goes from `start` to `end` in a straight line and stays there.
-
-    Args:
-        start: the value at step 0.
-        end: the value from step `length` on.
-        length: steps of the way.
-        step: where we are.
-    """
-    return start + min(step / length, 1.0) * (end - start)
+"""How much each worker explores."""
 
 
 def ladder(epsilon: float, worker: int, num_workers: int) -> float:

@@ -1,7 +1,6 @@
-"""What a worker computes: the local updates and the greedy policy, without a cluster in it.
+"""What a worker computes for one push: the local updates, without a cluster in it.
 
-Shapes: E environments, M minibatches (= local updates), B transitions each, P parameters,
-S optimizer slots, A actions.
+Shapes: M minibatches (= local updates) of B items each, P parameters, S optimizer slots.
 """
 
 from collections.abc import Callable
@@ -10,10 +9,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from ps_dqn import losses, optimizers
+from ps_dqn.batches import Batch
 from ps_dqn.config import Config
-from ps_dqn.replay import Transitions
-
-QFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # ([P], [B, …]) -> [B, A]
+from ps_dqn.minibatches import make_source
+from ps_dqn.networks import QNetwork
+from ps_dqn.seeds import derive
 
 
 class Learned(NamedTuple):
@@ -24,6 +24,7 @@ class Learned(NamedTuple):
     td_loss: tf.Tensor  # sums over updates, float32 []
     q_values: tf.Tensor
     grad_norm: tf.Tensor
+    errors: tf.Tensor  # of each item drawn, for its priority, float32 [M, B]
 
 
 def local_optimizer_slots(config: Config) -> int:
@@ -33,81 +34,78 @@ def local_optimizer_slots(config: Config) -> int:
     return optimizers.build(config.learning).num_slots
 
 
-def make_learner(config: Config, q_function: QFunction) -> Callable[..., Learned]:
+def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     """The update loop, a pure function without a cluster in it.
 
     Args:
         config: the experiment.
-        q_function: the network.
+        network: the Q-network.
 
     Returns:
         A compiled function of online [P], target [P], slots [S, P], steps made before (float32
-        []), learning rate (float32 []) and `Transitions` of [M, B, …].
+        []), learning rate (float32 []), a seed (int32 [2]) and a `Batch` of M minibatches.
     """
     learning, updates = config.learning, config.parameter_server.local_updates
-    optimizer = optimizers.build(learning)
+    compiled = config.parameter_server.jit_compile
+    if compiled == "auto":
+        compiled = "optimizer" if network.has_convolutions else "update"
+    apply = optimizers.build(learning).apply
+    if compiled == "optimizer":
+        apply = tf.function(apply, jit_compile=True, autograph=False)
+    source = make_source(config, network)
+    # Without a target network every update asks the parameters of its own moment, except for
+    # rollouts, whose returns are found once.
+    is_fixed = learning.target_update_period > 0 or config.replay.replay == "rollout"
 
-    def minibatch(batch: Transitions, index: tf.Tensor) -> Transitions:
-        return Transitions(*(array[index] for array in batch))
-
-    def gradient(online, next_target, batch):  # type: ignore[no-untyped-def]
-        next_online = q_function(online, batch.next_observations) if learning.double_dqn else None
-        targets = losses.td_targets(batch.returns, batch.discounts, next_target, next_online)
+    def gradient(parameters, batch, prepared, index, seed):  # type: ignore[no-untyped-def]
+        seed = derive(seed, index + 1)
+        minibatch = source.minibatch(batch, index)
+        if is_fixed:
+            mine = tf.nest.map_structure(lambda each: each[index], prepared)
+        else:
+            alone = tf.nest.map_structure(lambda each: each[tf.newaxis], minibatch)
+            prepared = source.prepare(parameters, alone, seed)
+            mine = tf.nest.map_structure(lambda each: each[0], prepared)
         with tf.GradientTape() as tape:
-            tape.watch(online)
-            chosen = losses.chosen_values(q_function(online, batch.observations), batch.actions)
-            errors = targets - chosen  # [B]
-            if learning.loss == "huber":
-                loss = tf.reduce_mean(losses.huber(errors, learning.huber_delta))
-            else:
-                loss = tf.reduce_mean(losses.squared(errors))
-        clipped, norm = losses.clip_by_norm(tape.gradient(loss, online), learning.max_grad_norm)
-        return clipped, loss, tf.reduce_mean(chosen), norm
+            tape.watch(parameters)
+            found = source.loss(network.cut(parameters), minibatch, mine, seed)
+        clipped, norm = losses.clip_by_norm(
+            tape.gradient(found.loss, parameters), learning.max_grad_norm
+        )
+        return clipped, found.errors, (found.loss, found.q_value, norm)
 
-    @tf.function(jit_compile=config.parameter_server.jit_compile, autograph=False)
+    @tf.function(jit_compile=compiled == "update", autograph=False)
     def learn(
         online: tf.Tensor,
         target: tf.Tensor,
         slots: tf.Tensor,
         steps: tf.Tensor,
         learning_rate: tf.Tensor,
-        batch: Transitions,
+        seed: tf.Tensor,
+        batch: Batch,
     ) -> Learned:
-        # The target stands still here, so its values are computed for all minibatches at once.
-        shape = batch.next_observations.shape
-        flat = tf.reshape(batch.next_observations, [shape[0] * shape[1], *shape[2:]])
-        next_target = q_function(target, flat)
-        next_target = tf.reshape(next_target, [shape[0], shape[1], next_target.shape[-1]])
+        bootstrapping = target if learning.target_update_period else online
+        prepared = source.prepare(bootstrapping, batch, seed) if is_fixed else ()
         if updates == 1:
-            vector, loss, value, norm = gradient(online, next_target[0], minibatch(batch, 0))
-            return Learned(vector, slots, loss, value, norm)
+            vector, errors, values = gradient(online, batch, prepared, tf.constant(0), seed)
+            loss, q_value, norm = values
+            return Learned(vector, slots, loss, q_value, norm, errors[tf.newaxis])
 
-        def update(i, parameters, slots, *sums):  # type: ignore[no-untyped-def]
-            grad, *values = gradient(parameters, next_target[i], minibatch(batch, i))
+        def update(i, parameters, slots, errors, *sums):  # type: ignore[no-untyped-def]
+            grad, error, values = gradient(parameters, batch, prepared, i, seed)
             step = steps + tf.cast(i + 1, tf.float32)
-            parameters, kept = optimizer.apply(
-                parameters, tf.unstack(slots), grad, learning_rate, step
-            )
+            parameters, kept = apply(parameters, tf.unstack(slots), grad, learning_rate, step)
             added = (total + value for total, value in zip(sums, values, strict=True))
-            return i + 1, parameters, tf.stack(kept), *added
+            return i + 1, parameters, tf.stack(kept), errors.write(i, error), *added
 
         zero = tf.zeros([])
-        _, parameters, slots, *sums = tf.while_loop(
+        errors = tf.TensorArray(tf.float32, updates, element_shape=[learning.batch_size])
+        _, parameters, slots, errors, loss, q_value, norm = tf.while_loop(
             lambda i, *_: i < updates,
             update,
-            [tf.constant(0), online, slots, zero, zero, zero],
+            [tf.constant(0), online, slots, errors, zero, zero, zero],
             maximum_iterations=updates,
         )
-        return Learned(parameters - online, slots, *sums)
+        return Learned(parameters - online, slots, loss, q_value, norm, errors.stack())
 
     return learn
-
-
-def greedy_actions(
-    q_function: QFunction, parameters: tf.Tensor, observations: tf.Tensor
-) -> tf.Tensor:
-    """The greedy policy: from parameters [P] and observations [E, …] to actions, int32 [E].
-
-    Not compiled: for one pass over a few rows, XLA saves less in a run of seconds than it takes.
-    """
-    return tf.argmax(q_function(parameters, observations), -1, output_type=tf.int32)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ps_dqn.errors import UsageError
@@ -15,6 +17,7 @@ def option(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     finite: bool = True,
+    needs: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
 ) -> Any:
     """A dataclass field that also carries what its flag needs.
 
@@ -25,6 +28,8 @@ def option(
         high: the largest value allowed, itself included.
         choices: the only values allowed, for text options.
         finite: whether infinity is refused; NaN always is.
+        needs: other options and the values of theirs with which this one has an effect; no values
+            stand for any but the default.
     """
     metadata = {
         "help": help_text,
@@ -32,6 +37,7 @@ def option(
         "high": high,
         "choices": choices,
         "finite": finite,
+        "needs": needs,
     }
     return dataclasses.field(default=default, metadata=metadata)
 

@@ -211,11 +211,16 @@ class ParameterStore:
         """Calls a server at once, from the coordinator.
 
         Raises:
+            ClusterLostError: it does not answer.
             WorkerError: its Python failed.
         """
-        with tf.device(self._devices[server]):
-            tensors = [tf.convert_to_tensor(each) for each in inputs]
-            results = bridge.call(method, bridge.server(server), tensors, outputs)
-            values = [result.numpy() for result in results]
-            scheduling.check_error(bridge.take_error(bridge.server(server)).numpy())
+        try:
+            with tf.device(self._devices[server]):
+                tensors = [tf.convert_to_tensor(each) for each in inputs]
+                results = bridge.call(method, bridge.server(server), tensors, outputs)
+                values = [result.numpy() for result in results]
+                error = bridge.take_error(bridge.server(server)).numpy()
+        except tf.errors.OpError as lost:
+            raise scheduling.lost(lost) from lost
+        scheduling.check_error(error)
         return values

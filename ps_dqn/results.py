@@ -4,14 +4,14 @@ import math
 import pathlib
 from typing import Any
 
-import keras
 import rich.box
 from rich.console import Console
 from rich.table import Table
 
-from ps_dqn import __version__, learning_curve, networks, run_directory
+from ps_dqn import __version__, learning_curve, run_directory
 from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.config import Config
+from ps_dqn.networks import QNetwork
 from ps_dqn.reports import PHASES
 from ps_dqn.training import Result
 
@@ -91,14 +91,14 @@ def save(
     summary: dict[str, Any],
     target_return: float,
     checkpoints: Checkpoints,
-    model: keras.Model,
+    network: QNetwork,
 ) -> None:
     """Writes the summary, the learning curve and the best network as a Keras model."""
     run_directory.write_summary(folder, summary)
     best = checkpoints.best()
     if best is not None:
-        networks.assign(model, best.state.average)
-        model.save(folder / MODEL)
+        network.assign(best.state.average)
+        network.as_keras().save(folder / MODEL)
     title = f"{summary['env_id']}, seed {summary['seed']}"
     learning_curve.draw(folder, title, target_return)
 

@@ -5,6 +5,7 @@ import datetime
 import json
 import math
 import pathlib
+import secrets
 from typing import Any
 
 from ps_dqn.errors import UsageError
@@ -18,6 +19,9 @@ CURVE = "learning_curve.png"
 CHECKPOINTS = "checkpoints"
 LOGS = "logs"
 TENSORBOARD = "tensorboard"
+# What workers of a local cluster keep: replay that outlives them.
+WORKER_FILES = "workers"
+IDENTITY = "run_id"
 
 
 def create(path: pathlib.Path) -> None:
@@ -41,6 +45,14 @@ def new_path(env_id: str) -> pathlib.Path:
         number += 1
         path = RUNS / f"{stem}-{number}"
     return path
+
+
+def identity(path: pathlib.Path) -> str:
+    """A run's own name, the same whenever it is resumed."""
+    file = path / IDENTITY
+    if not file.exists():
+        file.write_text(secrets.token_hex(8) + "\n")
+    return file.read_text().strip()
 
 
 def newest() -> pathlib.Path | None:

@@ -6,11 +6,14 @@ forked after that import but before TensorFlow makes anything.
 
 import contextlib
 import dataclasses
+import functools
 import math
 import pathlib
 import signal
+import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +21,15 @@ from rich.console import Console
 
 from cluster import in_process, local
 from cluster.spec import ClusterSpec, Placement, Task
-from ps_dqn import display, environments, parameter_server, run_directory, terminal, worker
+from ps_dqn import (
+    display,
+    environments,
+    parameter_server,
+    replay_plan,
+    run_directory,
+    terminal,
+    worker,
+)
 from ps_dqn.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
@@ -44,7 +55,9 @@ def run(command: Command) -> int:
     Raises:
         UsageError: the environment or the run directory cannot be used; no task was started.
     """
-    environment = environments.describe(command.config.environment)
+    with warnings.catch_warnings(record=True) as heard:
+        environment = environments.describe(command.config.environment)
+    memory = _plan_replay(command, environment)
     run_directory.create(command.folder)
     checkpoints = Checkpoints(
         command.folder / run_directory.CHECKPOINTS, command.config.run.keep_checkpoints
@@ -53,7 +66,9 @@ def run(command: Command) -> int:
     (command.folder / run_directory.FLAGFILE).write_text(command.flagfile)
     log = command.folder / run_directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)
-    _announce(console, command, environment, resumed)
+    for warning in heard:
+        print(warning.message, file=sys.stderr)  # the log by now
+    _announce(console, command, environment, memory, resumed)
     signals = _Signals()
     try:
         with _tasks(command) as cluster:
@@ -92,17 +107,16 @@ def _train(
     if command.placement.kind == "remote":
         _say(console, "waiting until every task of the cluster answers")
     coordinator = connection.connect(command.placement)
-    model = networks.build(config.network, environment, config.run.seed)
-    initial = networks.flatten(model)
-    store = ParameterStore(config, len(spec.ps), num_workers, initial)
+    network = networks.build(config.network, config.value, environment, config.run.seed)
+    store = ParameterStore(config, len(spec.ps), num_workers, network.initial)
     if resumed is not None:
         _restore(store, resumed)
     closures = Closures(
         config,
         environment,
         store,
-        networks.pure_function(model),
-        len(initial),
+        network,
+        run_directory.identity(command.folder),
     )
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(coordinator, most, in_order=num_workers == 1)
@@ -139,7 +153,7 @@ def _train(
     total_seconds = time.perf_counter() - command.started
     summary = results.summarize(config, result, start_seconds, total_seconds)
     results.show(console, summary, command.folder)
-    results.save(command.folder, summary, target_return, checkpoints, model)
+    results.save(command.folder, summary, target_return, checkpoints, network)
     return signals.exit_code()
 
 
@@ -150,11 +164,12 @@ def _tasks(command: Command) -> Iterator[local.LocalCluster | None]:
 
     placement = command.placement
     threads = (placement.intra_op_threads, placement.inter_op_threads)
+    worker_dir = command.folder / run_directory.WORKER_FILES
     if placement.kind == "local":
         cluster = local.LocalCluster(
             placement.spec,
             {
-                "worker": _role("ps_dqn.worker", worker.serve, threads),
+                "worker": _role("ps_dqn.worker", worker.serve, threads, worker_dir=worker_dir),
                 "ps": _role("ps_dqn.parameter_server", parameter_server.serve, threads),
             },
             command.folder / run_directory.LOGS,
@@ -166,22 +181,39 @@ def _tasks(command: Command) -> Iterator[local.LocalCluster | None]:
     if placement.kind == "in_process":
         from ps_dqn import bridge, hosts
 
-        bridge.install(hosts.make)
+        bridge.install(functools.partial(hosts.make, worker_dir=worker_dir))
         in_process.start(placement.spec, intra_op_threads=threads[0], inter_op_threads=threads[1])
     yield None
 
 
-def _role(module: str, serve: Callable[..., Any], threads: tuple[int, int]) -> local.Role:
-    def serve_with_threads(spec: ClusterSpec, task: Task) -> None:
-        serve(spec, task, *threads)
+def _role(
+    module: str, serve: Callable[..., Any], threads: tuple[int, int], **others: object
+) -> local.Role:
+    def serve_with_options(spec: ClusterSpec, task: Task) -> None:
+        serve(spec, task, *threads, **{name: str(each) for name, each in others.items()})
 
-    intra, inter = threads
-    arguments = (f"--intra_op_threads={intra}", f"--inter_op_threads={inter}")
-    return local.Role(module, arguments, serve_with_threads)
+    options = {"intra_op_threads": threads[0], "inter_op_threads": threads[1], **others}
+    arguments = tuple(f"--{name}={each}" for name, each in options.items())
+    return local.Role(module, arguments, serve_with_options)
+
+
+def _plan_replay(command: Command, environment: EnvironmentSpec) -> list[str]:
+    """Refuses replay that cannot be kept here; what people should know of it."""
+    config = command.config
+    if config.replay.replay == "rollout":
+        return []
+    plan = replay_plan.make(config, environment)
+    if command.placement.kind != "remote" and not config.replay.replay_files:
+        plan.check_memory(len(command.placement.spec.workers))
+    return [plan.describe()]
 
 
 def _announce(
-    console: Console, command: Command, environment: EnvironmentSpec, resumed: Checkpoint | None
+    console: Console,
+    command: Command,
+    environment: EnvironmentSpec,
+    memory: list[str],
+    resumed: Checkpoint | None,
 ) -> None:
     config, spec, placement = command.config, command.placement.spec, command.placement
     where = {
@@ -194,13 +226,14 @@ def _announce(
         f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
         f"{len(spec.workers)} workers × {config.environment.num_envs_per_worker} environments, "
         f"{len(spec.ps)} parameter servers, {where[placement.kind]}",
+        *memory,
         f"run directory {command.folder}",
     ]
     if resumed is not None:
         counters = resumed.state.counters
         lines.append(
             f"resumed at {counters.env_steps:,} env steps, {counters.updates:,} updates from "
-            f"{resumed.path.name}; replay starts empty"
+            f"{resumed.path.name}" + ("" if config.replay.replay_files else "; replay starts empty")
         )
     for line in lines:
         _say(console, line)

@@ -6,13 +6,23 @@ the coordinator hears of whichever closure ends first and stays free for signals
 
 import concurrent.futures
 import queue
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from ps_dqn.errors import ClusterLostError, WorkerError
+from ps_dqn import bridge
+from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
+
+# What TensorFlow raises for a graph that cannot be run, rather than for a task that is gone.
+_FAULTS = (
+    tf.errors.InternalError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnimplementedError,
+)
 
 
 class Outcome(NamedTuple):
@@ -111,10 +121,14 @@ class Schedule:
 
 
 def lost(error: BaseException) -> ClusterLostError:
-    """The one line for a task that TensorFlow cannot do without."""
-    first = (str(error) or type(error).__name__).strip().splitlines()[0]
+    """The one line for a task that TensorFlow cannot do without, or for a closure it cannot run."""
+    lines = (str(error) or type(error).__name__).strip().splitlines()
+    if isinstance(error, _FAULTS):
+        print(error, file=sys.stderr, flush=True)  # its log
+        said = next((line for line in lines if not line.endswith(":")), lines[0])
+        return ClusterLostError(f"a closure failed inside TensorFlow: {said.strip()[:200]}")
     return ClusterLostError(
-        f"lost a task that cannot be replaced, likely a parameter server: {first[:200]}"
+        f"lost a task that cannot be replaced, likely a parameter server: {lines[0][:200]}"
     )
 
 
@@ -122,10 +136,13 @@ def check_error(text: Any) -> None:
     """Raises what a worker's Python raised, as a closure returned it; nothing for an empty text.
 
     Raises:
+        UsageError: something a person can mend.
         WorkerError: with the worker's traceback.
     """
     if isinstance(text, np.ndarray):
         text = text.item()
     if text:
         decoded = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+        if decoded.startswith(bridge.USAGE):
+            raise UsageError(decoded.removeprefix(bridge.USAGE))
         raise WorkerError(f"Python hosted in a worker failed:\n{decoded}")

@@ -337,6 +337,8 @@ class Shard:
             return
         # Crossed, not equal: a push may jump over the exact number.
         period = learning.target_update_period
+        if not period:
+            return  # nobody asks for it
         if self._counters.updates // period > updates_before // period:
             self._target[:] = self._online
             self._target_version += 1

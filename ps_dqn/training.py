@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from ps_dqn import ledger, metrics, reports, scheduling
 from ps_dqn.checkpoints import Checkpoints
@@ -212,11 +211,8 @@ class Training:
 
     def _count_afresh(self) -> None:
         """After a report was lost with its worker: completes and counts what it has pushed."""
-        try:
-            self._store.catch_up()
-            self._progress.counters = self._store.counters()
-        except tf.errors.OpError as error:
-            raise scheduling.lost(error) from error
+        self._store.catch_up()
+        self._progress.counters = self._store.counters()
 
     def _on_frozen(self, counters: np.ndarray) -> None:
         self._check("" if counters.size else "a parameter server failed")

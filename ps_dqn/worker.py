@@ -3,6 +3,8 @@
 Its place comes from TF_CONFIG or flags; what to act in and remember arrives from the coordinator.
 """
 
+import functools
+import pathlib
 import sys
 
 from cluster.spec import ClusterSpec, Task
@@ -10,12 +12,23 @@ from cluster.spec import ClusterSpec, Task
 JOB = "worker"
 
 
-def serve(spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads: int) -> None:
-    """Serves until SIGTERM; does not return."""
+def serve(
+    spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads: int, worker_dir: str
+) -> None:
+    """Serves until SIGTERM; does not return.
+
+    Args:
+        spec: the cluster.
+        task: this task of it.
+        intra_op_threads: threads one operation may use.
+        inter_op_threads: operations that may run at the same time.
+        worker_dir: where this worker may keep files; none if empty.
+    """
     from cluster import server
     from ps_dqn import bridge, hosts
 
-    bridge.install(hosts.make)
+    folder = pathlib.Path(worker_dir) if worker_dir else None
+    bridge.install(functools.partial(hosts.make, worker_dir=folder))
     server.serve(
         spec,
         task,
@@ -26,6 +39,6 @@ def serve(spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads
 
 
 if __name__ == "__main__":
-    from flags import task_main
+    from flags import task_main, tasks
 
-    sys.exit(task_main.run(JOB, serve))
+    sys.exit(task_main.run(JOB, serve, tasks.define_worker_dir))

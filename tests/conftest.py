@@ -84,11 +84,9 @@ def make_closures(config, num_ps: int, num_workers: int):
     from ps_dqn.parameters import ParameterStore
 
     environment = environments.describe(config.environment)
-    model = networks.build(config.network, environment, config.run.seed)
-    initial = networks.flatten(model)
-    store = ParameterStore(config, num_ps, num_workers, initial)
-    q_function = networks.pure_function(model)
-    return store, Closures(config, environment, store, q_function, len(initial))
+    network = networks.build(config.network, config.value, environment, config.run.seed)
+    store = ParameterStore(config, num_ps, num_workers, network.initial)
+    return store, Closures(config, environment, store, network, run_id="tests")
 
 
 def run_python(

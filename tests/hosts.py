@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ps_dqn import hosts
+from ps_dqn.errors import UsageError
 
 # Two tasks of the in-process cluster meet here, so a test knows that both took part.
 _two_tasks = threading.Barrier(2)
@@ -29,6 +30,7 @@ class RoutingHost:
             "count": self._counted,
             "echo": self._echo,
             "fail": self._fail,
+            "refuse": self._refuse,
             "meet": self._meet,
             "keep": self._keep,
             "kept": self._give_back,
@@ -49,6 +51,9 @@ class RoutingHost:
 
     def _fail(self, text: bytes) -> list[Any]:
         raise ValueError(text.decode())
+
+    def _refuse(self, text: bytes) -> list[Any]:
+        raise UsageError(text.decode())
 
     def _meet(self) -> list[Any]:
         _two_tasks.wait(timeout=60)

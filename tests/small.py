@@ -29,7 +29,7 @@ SMALL = {
     "learning_rate_decay_steps": 100,
     "target_update_period": 6,
     "max_grad_norm": 1.0,
-    "jit_compile": False,
+    "jit_compile": "none",
     "seed": 5,
 }
 

@@ -77,7 +77,8 @@ OPTIMIZERS = {"adam": (adam, 2), "rmsprop": (rmsprop, 1), "adagrad": (adagrad, 1
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_gradients_go_to_the_optimizer_and_weights_to_its_step_size(name, weighed):
     formula, num_slots = OPTIMIZERS[name]
-    walk = Walk(make_config(local_updates=1, optimizer=name, momentum=0.8))
+    momentum = {"momentum": 0.8} if name == "sgd" else {}
+    walk = Walk(make_config(local_updates=1, optimizer=name, **momentum))
     expected, slots = walk.online.astype(np.float64), [np.zeros(SIZE)] * num_slots
     assert walk.rule.num_slots == num_slots
     for t, gradient in enumerate(vectors(12), start=1):

@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 from conftest import TESTS, run_python
 
-from ps_dqn import bridge
+from ps_dqn import bridge, scheduling
+from ps_dqn.errors import UsageError, WorkerError
 
 _MARK = tf.TensorSpec([], tf.int32)
 
@@ -238,6 +239,33 @@ def test_a_failure_stays_until_it_is_taken(coordinator):
             break
     assert sorted(errors) == [0, 1]
     assert all(error.rstrip().endswith("ValueError: first") for error in errors.values())
+
+
+def test_what_a_person_can_mend_comes_back_as_its_one_line(coordinator, capfd):
+    number = tf.TensorSpec([2], tf.float32)
+
+    @closure
+    def refuses():
+        worker = this_worker()
+        refused = bridge.call("refuse", worker, ["--flag=1: not so"], [number])
+        return *refused, bridge.take_error(worker, after=refused)
+
+    zeros, error = coordinator.schedule(refuses).fetch()
+    np.testing.assert_array_equal(zeros, [0, 0])
+    with pytest.raises(UsageError) as caught:
+        scheduling.check_error(error)
+    assert str(caught.value) == "--flag=1: not so"
+    # Nothing for the log either: there is no more to know than that line.
+    assert capfd.readouterr().err == ""
+
+
+def test_texts_of_closures_are_errors_of_their_kinds():
+    scheduling.check_error(b"")
+    scheduling.check_error(np.array(b"", object))
+    with pytest.raises(WorkerError, match=r"(?s)^Python hosted in a worker failed:\nusage of no"):
+        scheduling.check_error(b"usage of no flag")
+    with pytest.raises(UsageError, match=r"^\S+ is \S+$"):
+        scheduling.check_error(np.array(bridge.USAGE.encode() + "é is ü".encode(), object))
 
 
 def test_an_unknown_method_is_a_failure_like_any_other(coordinator):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ps_dqn import config, encoding
+from ps_dqn import encoding, run_options
 
 LENGTHS = [0, 1, 5, 255, 256, 257, 511, 512, 1000]
 
@@ -35,7 +35,7 @@ SIZES = {
     "int8": lambda n: n + 4 * math.ceil(n / 256),
 }
 
-every_dtype = pytest.mark.parametrize("dtype", config.WIRE_DTYPES)
+every_dtype = pytest.mark.parametrize("dtype", run_options.WIRE_DTYPES)
 
 
 def numbers(count: int, scale: float = 1.0) -> np.ndarray:
@@ -54,10 +54,10 @@ def there_and_back(vector: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def test_the_options_are_the_encodings_there_are() -> None:
-    assert set(config.WIRE_DTYPES) == set(SIZES) == set(bounds(numbers(3)))
+    assert set(run_options.WIRE_DTYPES) == set(SIZES) == set(bounds(numbers(3)))
     # A name that is not known would be taken for another one, and have its bytes.
-    found = {encoded(numbers(1000), dtype).tobytes() for dtype in config.WIRE_DTYPES}
-    assert len(found) == len(config.WIRE_DTYPES)
+    found = {encoded(numbers(1000), dtype).tobytes() for dtype in run_options.WIRE_DTYPES}
+    assert len(found) == len(run_options.WIRE_DTYPES)
 
 
 @every_dtype

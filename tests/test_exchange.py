@@ -7,9 +7,10 @@ from test_encoding import bounds
 
 from ps_dqn import exchange as exchange_module
 from ps_dqn import messages
-from ps_dqn.config import WIRE_DTYPES, Config
+from ps_dqn.config import Config
 from ps_dqn.exchange import Exchange, largest
 from ps_dqn.messages import Kind, PullHeader, PushHeader, Status, Verdict
+from ps_dqn.run_options import WIRE_DTYPES
 from ps_dqn.shard import Shard
 from ps_dqn.state import Counters
 

@@ -14,6 +14,7 @@ import pytest
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.experience import Evaluation, Experience
+from ps_dqn.replay import Transitions
 
 LENGTH = 4
 ACTIONS = 3
@@ -64,6 +65,10 @@ SMALL = {
 }
 
 
+# A sequence takes 3 + 4 + 3 rows.
+RECURRENT = {"recurrent_size": 1, "burn_in": 3, "sequence_length": 4, "n_step": 3}
+
+
 def config(**values: Any) -> Config:
     return Config.from_values(SMALL | values)
 
@@ -82,27 +87,34 @@ def opened() -> Iterator[Open]:
 
     yield make
     for each in made:
-        each.environments.close()
+        each.close()
 
 
 def act(experience: Experience, steps: int, epsilon: float = 0.0, action: int = 1) -> np.ndarray:
     """Steps with the same greedy action for everyone; what there is to act on next."""
     for _ in range(steps):
-        experience.step(np.full(experience.environments.num_envs, action, np.int32), epsilon)
+        observations, states = experience.acting
+        experience.step(np.full(len(observations), action, np.int32), states, epsilon)
     return experience.environments.observations
+
+
+def sample(experience: Experience) -> Transitions:
+    batch = experience.memory.sample(progress=0.0)
+    assert isinstance(batch, Transitions)
+    return batch
 
 
 def test_it_collects_until_it_is_warm_and_samples(opened: Open) -> None:
     experience = opened()
     assert experience.environments.observations.tolist() == [[0, 0], [0, 0]]
     calls = 0
-    while not experience.is_warm:
+    while not experience.memory.is_warm:
         act(experience, 1)
         calls += 1
     # 6 rows of each environment that have one after them.
     assert calls == 7
-    assert experience.replay_size == 12
-    batch = experience.sample()
+    assert experience.memory.size == 12
+    batch = sample(experience)
     assert batch.observations.shape == batch.next_observations.shape == (2, 8, 2)
     assert [batch[i].shape for i in (1, 2, 3)] == [(2, 8)] * 3
     assert batch.actions.dtype == np.int32
@@ -117,8 +129,7 @@ def test_no_minibatches_look_like_minibatches_and_draw_nothing(opened: Open) -> 
     experience, twin = opened(), opened()
     for each in (experience, twin):
         act(each, 20, epsilon=0.5)
-    nothing = experience.no_minibatches()
-    drawn, expected = experience.sample(), twin.sample()
+    nothing, drawn, expected = experience.nothing, sample(experience), sample(twin)
     for empty, real, same in zip(nothing, drawn, expected, strict=True):
         assert (empty.shape, empty.dtype) == (real.shape, real.dtype)
         assert not empty.any()
@@ -162,13 +173,13 @@ def test_episode_returns_span_what_is_taken(opened: Open) -> None:
 def test_the_replay_size_is_of_rows_that_can_be_sampled(opened: Open) -> None:
     experience = opened(n_step=2)
     act(experience, 4)
-    assert experience.replay_size == 2 * (4 - 2)
+    assert experience.memory.size == 2 * (4 - 2)
 
 
 def test_epsilon_zero_is_all_greedy(opened: Open) -> None:
     experience = opened(local_updates=64)
     act(experience, 90, epsilon=0.0, action=2)
-    batch = experience.sample()
+    batch = sample(experience)
     assert set(batch.actions.ravel().tolist()) == {2}
     assert set(batch.returns.ravel().tolist()) == {2.0}
 
@@ -207,7 +218,7 @@ def history(experience: Experience) -> list[bytes]:
     """Everything random that it shows: first states, exploration, sampling."""
     shown = [experience.environments.observations.tobytes()]
     shown += [act(experience, 1, epsilon=0.5).tobytes() for _ in range(60)]
-    return shown + [each.tobytes() for each in experience.sample()]
+    return shown + [each.tobytes() for each in sample(experience)]
 
 
 def test_seed_and_worker_decide_the_data(opened: Open) -> None:
@@ -219,7 +230,7 @@ def test_seed_and_worker_decide_the_data(opened: Open) -> None:
     assert first == again
     for other in (other_worker, other_seed):
         assert first[0] != other[0], "other first states"
-        assert first[-1] != other[-1], "other minibatches"
+        assert first[-2] != other[-2], "other minibatches"  # the last are weights of 1
 
 
 def test_worker_decides_exploration_and_sampling_too(opened: Open) -> None:
@@ -227,7 +238,7 @@ def test_worker_decides_exploration_and_sampling_too(opened: Open) -> None:
     def shown(worker: int, seed: int) -> tuple[list[float], list[float]]:
         experience = opened(worker=worker, seed=seed)
         act(experience, 40, epsilon=0.0)
-        draws = experience.sample().observations.ravel().tolist()
+        draws = sample(experience).observations.ravel().tolist()
         experience.take_gathered()
         act(experience, 50, epsilon=1.0)
         return draws, experience.take_gathered().returns
@@ -240,25 +251,49 @@ def test_worker_decides_exploration_and_sampling_too(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("num_envs", [2, 4])
-def test_warm_up_ends_wherever_the_configuration_is_accepted(num_envs: int, opened: Open) -> None:
+@pytest.mark.parametrize(
+    ("options", "capacity", "most"),
+    [
+        # The newest rows of each environment cannot be drawn: a return needs them.
+        ({"n_step": 3}, 40, lambda rows: rows - 3),
+        ({"n_step": 3, "frame_stack": 3}, 40, lambda rows: rows - 3 - 2),
+        # And a sequence begins at every fourth row, say.
+        ({**RECURRENT, "sequence_period": 1}, 100, lambda rows: rows - 9),
+        ({**RECURRENT, "sequence_period": 4}, 100, lambda rows: rows - 9 - 3),
+        ({**RECURRENT, "sequence_period": 7, "frame_stack": 2}, 100, lambda rows: rows - 10 - 6),
+        # Environments whose episodes end at different times.
+        (
+            {**RECURRENT, "sequence_period": 7, "frame_stack": 2, "env_kwargs": '{"longer": true}'},
+            100,
+            lambda rows: rows - 10 - 6,
+        ),
+    ],
+    ids=str,
+)
+def test_warm_up_ends_wherever_the_configuration_is_accepted(
+    num_envs: int,
+    options: dict[str, Any],
+    capacity: int,
+    most: Callable[[int], int],
+    opened: Open,
+) -> None:
     # A closure steps until the replay is warm: one that can never hold `min_replay_size`
     # transitions would keep it there for ever.
-    values = {"num_envs_per_worker": num_envs, "update_period": 4, "n_step": 3}
-    limits = {"replay_capacity": 40, "min_replay_size": 40}
-    try:
+    values = {"num_envs_per_worker": num_envs, "update_period": 4, **options}
+    limits = {"replay_capacity": capacity, "min_replay_size": capacity}
+    with pytest.raises(UsageError):
         config(**values, **limits)
-    except UsageError:
-        # The most that these environments offer is accepted, and can be reached.
-        limits["min_replay_size"] = num_envs * (40 // num_envs - 3)
+    # The most that these environments offer is accepted, and can be reached.
+    limits["min_replay_size"] = num_envs * most(capacity // num_envs)
     experience = opened(**values, **limits)
-    act(experience, 200, action=0)
-    assert experience.is_warm
+    act(experience, 1000, action=0)
+    assert experience.memory.is_warm
 
 
 def test_the_discount_is_the_configurations(opened: Open) -> None:
     experience = opened(gamma=0.5)
     act(experience, 3)
-    assert set(experience.sample().discounts.ravel().tolist()) == {0.5}
+    assert set(sample(experience).discounts.ravel().tolist()) == {0.5}
 
 
 Judge = Callable[..., Evaluation]

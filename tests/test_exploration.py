@@ -1,20 +1,8 @@
-"""Schedules over a run, and the ladder of the workers' epsilons."""
+"""The ladder of the workers' epsilons."""
 
 import pytest
 
 from ps_dqn import exploration
-
-
-@pytest.mark.parametrize(("step", "expected"), [(0, 1.0), (25, 0.775), (100, 0.1), (10**9, 0.1)])
-def test_linear_schedule(step: int, expected: float) -> None:
-    assert exploration.linear(1.0, 0.1, 100, step) == pytest.approx(expected)
-
-
-def test_linear_schedule_may_rise_or_stand_still() -> None:
-    assert exploration.linear(0.0, 2.0, 4, 1) == 0.5
-    assert exploration.linear(0.3, 0.3, 4, 1) == 0.3
-    # Exactly the end, not merely close to it.
-    assert exploration.linear(1.0, 0.0, 7, 7) == 0.0
 
 
 def test_ladder() -> None:

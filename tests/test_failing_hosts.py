@@ -1,16 +1,15 @@
 """Python that fails in a worker or a parameter server comes back as text, and ends the run."""
 
+import re
+
 import numpy as np
 import pytest
 from conftest import make_closures
 from small import SMALL, make_training
 
-from ps_dqn import (
-    experience,
-    shard,
-)
+from ps_dqn import experience, shard
 from ps_dqn.config import Config
-from ps_dqn.errors import WorkerError
+from ps_dqn.errors import UsageError, WorkerError
 
 
 def burst_config(**options) -> Config:
@@ -63,6 +62,19 @@ def test_training_raises_what_a_worker_raised(coordinator, tmp_path):
         training.run()
     assert store.counters() == (0, 0, 0, 0)
     assert list(tmp_path.glob("*.npz")) == []
+
+
+def test_training_refuses_what_a_worker_refused(coordinator, tmp_path):
+    # These workers were started without a folder of their own.
+    config = Config.from_values({**SMALL, "replay_files": True})
+    with (
+        make_training(coordinator, config, tmp_path) as (training, store),
+        pytest.raises(UsageError) as caught,
+    ):
+        training.run()
+    said = r"--replay_files: worker [01] has no place for them; start it with --worker_dir"
+    assert re.fullmatch(said, str(caught.value))
+    assert store.counters() == (0, 0, 0, 0)
 
 
 def fail_with_words(*_):

@@ -33,7 +33,7 @@ def make_config(**options) -> Config:
         "local_updates": 1,
         "num_envs_per_worker": 1,
         # Copies are far away and there is no average where a test does not ask for them.
-        "target_update_period": 10**6,
+        "target_update_period": 128 if options.get("tau") else 10**6,
         "average_decay": 0.0,
         "optimizer_epsilon": EPSILON,
     }

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ps_dqn.replay import GOES_ON, TERMINATED, TRUNCATED, Replay, Transitions
+from ps_dqn.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Transitions
+from ps_dqn.samplers import Uniform
 
 GAMMA = 0.9
 
@@ -109,8 +110,15 @@ def append(replay: Replay, envs: np.ndarray, rows: list[Row]) -> None:
 
 
 def make(num_envs: int, rows_per_env: int, n_step: int, seed: int = 0) -> Replay:
-    rng = np.random.default_rng(seed)
-    return Replay(num_envs, num_envs * rows_per_env, (2,), np.dtype(np.float32), n_step, GAMMA, rng)
+    layout = Layout(num_envs, rows_per_env, (2,), np.dtype(np.float32), n_step, GAMMA)
+    return Replay(layout, Uniform(), np.random.default_rng(seed))
+
+
+def sample(replay: Replay, count: int) -> Transitions:
+    """One minibatch, its arrays [K, …]."""
+    drawn = replay.sample(1, count)
+    assert isinstance(drawn, Transitions)
+    return Transitions(*(array[0] for array in drawn))
 
 
 def numbers(drawn: Transitions) -> list[int]:
@@ -149,7 +157,7 @@ def test_every_sample_equals_the_reference(n_step: int, num_envs: int) -> None:
         eligible = streams.eligible(rows_per_env, n_step)
         if not eligible:
             continue
-        drawn = replay.sample(300)
+        drawn = sample(replay, 300)
         for i, number in enumerate(numbers(drawn)):
             assert number in eligible, "overwritten, a reset row, or too new"
             row = eligible[number]
@@ -170,7 +178,7 @@ def test_no_transition_joins_two_episodes(n_step: int) -> None:
     replay, streams = make(3, 40, n_step), Streams(3, seed=8, longest=3)
     streams.feed(replay, 150)
     episode_of = {row.number: row.episode.first for rows in streams.written for row in rows}
-    drawn = replay.sample(3000)
+    drawn = sample(replay, 3000)
     for start, after in zip(numbers(drawn), drawn.next_observations[:, 0], strict=True):
         assert episode_of[start] == episode_of[int(after)]
 
@@ -179,7 +187,7 @@ def test_no_transition_joins_two_episodes(n_step: int) -> None:
 def test_terminated_episode_is_not_bootstrapped(n_step: int) -> None:
     rewards = [1.0, 2.0, 4.0]
     replay, _ = episode_replay(TERMINATED, n_step, rewards)
-    found = by_start(replay.sample(500))
+    found = by_start(sample(replay, 500))
     # The last transition: one reward, discount 0, whatever n is.
     assert found[3] == (pytest.approx(4.0), 0.0, 4)
     # The first is cut by the end from n = 3 on; before, it bootstraps inside the episode.
@@ -192,7 +200,7 @@ def test_terminated_episode_is_not_bootstrapped(n_step: int) -> None:
 @pytest.mark.parametrize("n_step", [1, 2, 3, 5])
 def test_truncated_episode_is_bootstrapped_from_its_last_observation(n_step: int) -> None:
     replay, _ = episode_replay(TRUNCATED, n_step, [1.0, 2.0, 4.0])
-    found = by_start(replay.sample(500))
+    found = by_start(sample(replay, 500))
     # γ to the number of rewards in the return, not to n.
     assert found[3] == (pytest.approx(4.0), pytest.approx(0.9), 4)
     if n_step >= 2:
@@ -203,7 +211,7 @@ def test_truncated_episode_is_bootstrapped_from_its_last_observation(n_step: int
 
 def test_episode_longer_than_the_window_is_cut_by_n_alone() -> None:
     replay, _ = episode_replay(TERMINATED, 2, [1.0, 2.0, 4.0, 8.0, 16.0])
-    assert by_start(replay.sample(500))[2] == (
+    assert by_start(sample(replay, 500))[2] == (
         pytest.approx(2 + 0.9 * 4), pytest.approx(0.81), 4
     )  # fmt: skip
 
@@ -214,7 +222,7 @@ def test_every_eligible_transition_is_drawn_and_nothing_else(n_step: int) -> Non
     streams.feed(replay, 120)
     eligible = streams.eligible(30, n_step)
     resets = {row.number for rows in streams.written for row in rows if not row.is_transition}
-    drawn = set(numbers(replay.sample(20 * len(eligible))))
+    drawn = set(numbers(sample(replay, 20 * len(eligible))))
     assert len(eligible) > 50
     assert drawn == set(eligible)
     assert resets
@@ -229,7 +237,7 @@ def test_newest_rows_wait_until_n_more_follow(n_step: int) -> None:
         append(replay, np.array([0]), [row])
         assert replay.size == max(count - n_step, 0)
         if count > n_step:
-            assert set(numbers(replay.sample(300))) == set(range(1, count - n_step + 1))
+            assert set(numbers(sample(replay, 300))) == set(range(1, count - n_step + 1))
 
 
 def test_oldest_rows_make_place() -> None:
@@ -237,7 +245,7 @@ def test_oldest_rows_make_place() -> None:
     for row in list(Episode(1, [0] * 40, [1.0] * 40, TERMINATED).rows())[:35]:
         append(replay, np.array([0]), [row])
     # Rows 26..35 are left, of which the last two have not enough after them.
-    assert set(numbers(replay.sample(500))) == set(range(26, 34))
+    assert set(numbers(sample(replay, 500))) == set(range(26, 34))
     assert replay.size == 8
 
 
@@ -255,7 +263,7 @@ def test_sampling_is_uniform() -> None:
     ]
     assert max(per_env) > 4 * min(per_env) > 0
     draws = 1000 * len(eligible)
-    found, counts = np.unique(numbers(replay.sample(draws)), return_counts=True)
+    found, counts = np.unique(numbers(sample(replay, draws)), return_counts=True)
     assert set(found.tolist()) == set(eligible)
     statistic = float(((counts - 1000) ** 2 / 1000).sum())
     freedom = len(eligible) - 1
@@ -266,7 +274,7 @@ def test_sampling_is_uniform() -> None:
 def test_draws_are_independent_of_each_other() -> None:
     replay, streams = make(2, 40, 1, seed=9), Streams(2, seed=4)
     streams.feed(replay, 100)
-    first = numbers(replay.sample(5000))
+    first = numbers(sample(replay, 5000))
     ranks = {number: rank for rank, number in enumerate(sorted(set(first)))}
     values = np.array([ranks[number] for number in first], np.float64)
     # With replacement and in random order: neighbours are uncorrelated, repeats are common.
@@ -278,7 +286,7 @@ def test_seed_decides_the_draws() -> None:
     def draws(seed: int) -> list[list[int]]:
         replay, streams = make(2, 40, 3, seed=seed), Streams(2, seed=4)
         streams.feed(replay, 60)
-        return [numbers(replay.sample(64)) for _ in range(3)]
+        return [numbers(sample(replay, 64)) for _ in range(3)]
 
     first, again, other = draws(1), draws(1), draws(2)
     assert first == again
@@ -293,19 +301,19 @@ def test_nothing_to_sample_is_an_error(rows: int) -> None:
         append(replay, np.array([0]), [row])
     assert replay.size == 0
     with pytest.raises(ValueError, match="no complete transition"):
-        replay.sample(1)
+        replay.sample(1, 1)
 
 
 def test_one_more_row_than_n_is_enough() -> None:
     replay = make(2, 10, 3)
     for row in list(Episode(1, [0] * 9, [1.0] * 9, TERMINATED).rows())[:4]:
         append(replay, np.array([1]), [row])
-    assert numbers(replay.sample(5)) == [1] * 5
+    assert numbers(sample(replay, 5)) == [1] * 5
 
 
 def test_images_are_stored_and_sampled_as_bytes() -> None:
-    rng = np.random.default_rng(0)
-    replay = Replay(2, 100, (4, 3), np.dtype(np.uint8), 1, GAMMA, rng)
+    layout = Layout(2, 50, (4, 3), np.dtype(np.uint8), 1, GAMMA)
+    replay = Replay(layout, Uniform(), np.random.default_rng(0))
     # 50 rows for each of two environments: 12 bytes of image, 4 of action, 4 of reward, two flags.
     assert replay.nbytes == 100 * (12 + 4 + 4 + 1 + 1)
     image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3) + 200
@@ -313,7 +321,7 @@ def test_images_are_stored_and_sampled_as_bytes() -> None:
         replay.append(
             np.arange(2), image, np.zeros(2), np.zeros(2), np.zeros(2), np.ones(2, np.bool_)
         )
-    drawn = replay.sample(20)
+    drawn = sample(replay, 20)
     assert drawn.observations.dtype == np.uint8
     assert drawn.next_observations.dtype == np.uint8
     assert drawn.observations.shape == (20, 4, 3)
@@ -323,25 +331,34 @@ def test_images_are_stored_and_sampled_as_bytes() -> None:
 def test_dtypes_and_shapes_of_a_sample() -> None:
     replay, streams = make(2, 20, 2), Streams(2, seed=1)
     streams.feed(replay, 30)
-    drawn = replay.sample(7)
-    assert [each.shape for each in drawn] == [(7, 2), (7,), (7,), (7,), (7, 2)]
-    assert [each.dtype.name for each in drawn] == ["float32", "int32", *["float32"] * 3]
+    drawn = replay.sample(3, 7)
+    numbers = [(3, 7)] * 3
+    assert [each.shape for each in drawn] == [(3, 7, 2), *numbers, (3, 7, 2), (3, 7)]
+    assert [each.dtype.name for each in drawn] == ["float32", "int32", *["float32"] * 4]
+    assert (drawn.weights == 1).all()
+
+
+def test_minibatches_of_a_sample_are_draws_of_their_own() -> None:
+    replay, streams = make(2, 40, 1), Streams(2, seed=1)
+    streams.feed(replay, 80)
+    drawn = replay.sample(3, 20).observations[..., 0].tolist()
+    assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
+
+
+def test_rows_written_counts_every_row_once() -> None:
+    replay, streams = make(2, 8, 1), Streams(2, seed=1)
+    streams.feed(replay, 30)
+    assert replay.rows_written == sum(len(rows) for rows in streams.written) > 2 * 8
 
 
 def test_a_sample_is_a_copy() -> None:
     replay, streams = make(1, 8, 1), Streams(1, seed=1)
     streams.feed(replay, 8)
-    drawn = replay.sample(16)
+    drawn = sample(replay, 16)
     kept = [each.copy() for each in drawn]
     # TensorFlow may still read a minibatch while the ring is written over.
     streams.feed(replay, 50)
     assert all((now == then).all() for now, then in zip(drawn, kept, strict=True))
-
-
-def test_capacity_is_rounded_up_to_whole_rows() -> None:
-    replay = Replay(3, 10, (1,), np.dtype(np.float32), 1, GAMMA, np.random.default_rng(0))
-    # 10 transitions over 3 environments are 4 rows each: 12 of 4 + 4 + 4 + 1 + 1 bytes.
-    assert replay.nbytes == 12 * 14
 
 
 def test_size_counts_rows_that_have_n_after_them() -> None:
@@ -352,4 +369,4 @@ def test_size_counts_rows_that_have_n_after_them() -> None:
         for row in Episode(10 * number + 1, [0], [1.0], TERMINATED).rows():
             append(replay, np.array([0]), [row])
     assert replay.size == 12 - 1
-    assert set(numbers(replay.sample(500))) == {1, 11, 21, 31, 41, 51}
+    assert set(numbers(sample(replay, 500))) == {1, 11, 21, 31, 41, 51}

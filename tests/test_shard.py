@@ -25,7 +25,7 @@ def make_config(**options) -> Config:
         "outer_learning_rate": None if options.get("local_updates") == 1 else 1.0,
         "outer_momentum": None if options.get("local_updates") == 1 else 0.0,
         "average_decay": 0.0,
-        "target_update_period": 10**6,
+        "target_update_period": 128 if options.get("tau") else 10**6,
     }
     return Config.from_values({**defaults, **options})
 

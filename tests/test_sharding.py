@@ -5,7 +5,7 @@ import pytest
 from test_shard import SESSION, make_config
 
 from ps_dqn import ledger, messages
-from ps_dqn.config import Network
+from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.exchange import Exchange
 from ps_dqn.messages import Kind, Verdict
@@ -104,7 +104,7 @@ def test_networks_are_spread_evenly(widths, least, most, dtype):
     from ps_dqn import networks  # it takes seconds to import, and others import this file
 
     environment = EnvironmentSpec((8,), np.dtype(np.float32), 4, None)
-    flat = networks.flatten(networks.build(Network(hidden_sizes=widths), environment, seed=0))
+    flat = networks.build(Network(hidden_sizes=widths), Value(), environment, seed=0).initial
     assert least <= len(flat) <= most
     for num_ps in range(1, 9):
         servers = Servers(num_ps, initial=flat, push_wire_dtype=dtype)

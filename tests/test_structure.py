@@ -15,28 +15,64 @@ LONGEST = 350  # lines; a file is to be read in one sitting
 # What these may import of ps_dqn: they can be read, tested and replaced on their own.
 SIBLINGS = {
     "errors": set(),
-    "config": {"checks", "options"},
+    # What is said on the command line.
+    "config": {"checks", "hyperparameters", "options", "run_options"},
+    "hyperparameters": {"options"},
+    "run_options": {"options"},
     "options": {"errors"},
-    "checks": {"errors"},
+    "checks": {"errors", "hyperparameters"},
+    # Parameter servers, and the way to them.
     "encoding": set(),
     "messages": {"encoding"},
     "gate": set(),
-    "aggregation": {"config", "optimizers"},
+    "aggregation": {"config", "optimizers", "run_options"},
     "ledger": {"messages", "reports"},
     "exchange": {"config", "encoding", "messages", "state"},
     "shard": {"aggregation", "config", "encoding", "ledger", "messages", "state", "tickets"},
     "tickets": {"messages"},
     "parameter_host": {"config", "messages", "shard", "state"},
-    "experience": {"config", "environments", "replay"},
-    "replay": set(),
-    "losses": set(),
-    "exploration": set(),
-    "environments": {"config", "errors"},
-    "networks": {"config", "environments", "errors"},
-    "optimizers": {"config"},
     "state": set(),
     "reports": {"state"},
-}
+    # Environments, and what is remembered of them.
+    "environments": {"config", "errors"},
+    "exploration": set(),
+    "schedules": set(),
+    "experience": {"batches", "config", "environments", "memory"},
+    "memory": {"batches", "config", "environments", "replay", "replay_plan", "rollout"},
+    "batches": {"config", "environments", "replay", "rollout"},
+    "rollout": {"environments"},
+    "replay_plan": {
+        "checks", "config", "environments", "errors", "hyperparameters", "replay", "replay_memory",
+        "samplers",
+    },
+    "replay": {"rows", "samplers"},
+    "rows": {"columns", "errors", "observations", "seals"},
+    "samplers": {"sum_tree"},
+    "sum_tree": set(),
+    "seals": set(),
+    "columns": {"errors"},
+    "observations": {"errors"},
+    "replay_memory": {"errors"},
+    "optimizer_file": set(),
+    # Networks, and how they learn.
+    "networks": {"config", "environments", "errors", "heads", "layers", "torsos"},
+    "torsos": {"config", "environments", "errors", "layers"},
+    "heads": {"config", "environments", "errors", "layers"},
+    "layers": {"config", "seeds"},
+    "seeds": set(),
+    "losses": set(),
+    "distributional": set(),
+    "lambda_returns": set(),
+    "objectives": {"config", "distributional", "losses", "networks", "seeds"},
+    "minibatches": {
+        "config", "lambda_returns", "losses", "networks", "objectives", "replay", "rollout",
+        "seeds",
+    },
+    "learner": {
+        "batches", "config", "losses", "minibatches", "networks", "optimizers", "seeds",
+    },
+    "optimizers": {"config"},
+}  # fmt: skip
 
 
 def sources(package: str) -> list[pathlib.Path]:
@@ -88,6 +124,17 @@ def test_leaves_import_no_siblings_but_these(module: str) -> None:
     path = ROOT / "ps_dqn" / f"{module}.py"
     assert siblings(path) <= SIBLINGS[module]
     assert not packages_of(path) & {"cluster", "flags"}
+
+
+def test_environments_and_memory_need_no_tensorflow() -> None:
+    # They are NumPy, so that whoever replaces them needs nothing else.
+    wanted, found = {"experience"}, set()
+    while wanted:
+        path = ROOT / "ps_dqn" / f"{wanted.pop()}.py"
+        found.add(path.stem)
+        assert not packages_of(path) & {"tensorflow", "keras"}, path
+        wanted |= siblings(path) - found
+    assert {"environments", "replay", "rollout", "sum_tree"} <= found
 
 
 def test_the_cluster_knows_nothing_of_dqn() -> None:

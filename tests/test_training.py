@@ -12,7 +12,7 @@ from ps_dqn.checkpoints import load
 # Small and quick: compiling costs more than these networks gain.
 SMALL = (
     "--hidden_sizes=16,16",
-    "--nojit_compile",
+    "--jit_compile=none",
     "--num_envs_per_worker=8",
     "--local_updates=16",
     "--min_replay_size=200",
@@ -77,7 +77,7 @@ def test_a_toy_environment_is_learned_to_its_optimum(coordinate):
         "--env_module=catch_env",
         "--env_id=tests/Catch-v0",
         "--hidden_sizes=32,32",
-        "--nojit_compile",
+        "--jit_compile=none",
         "--num_envs_per_worker=8",
         "--local_updates=16",
         "--update_period=4",
@@ -126,8 +126,6 @@ def test_processes_leave_everything_a_run_should(coordinate):
 def test_the_best_network_is_a_keras_model(coordinate):
     import keras
 
-    from ps_dqn import networks
-
     flags = ("--cluster=in_process", "--num_workers=1", "--total_env_steps=3000")
     folder, ended = coordinate("keras", *SMALL, *flags)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -136,7 +134,8 @@ def test_the_best_network_is_a_keras_model(coordinate):
     assert values.shape == (3, 2)
     assert np.isfinite(values).all()
     best = load(folder / "checkpoints" / "best.npz")
-    np.testing.assert_array_equal(networks.flatten(model), best.state.average)
+    weights = [np.ravel(variable.numpy()) for variable in model.trainable_variables]
+    np.testing.assert_array_equal(np.concatenate(weights), best.state.average)
 
 
 def test_several_parameter_servers_and_workers(coordinate):
@@ -239,6 +238,25 @@ def test_the_same_run_directory_goes_on_where_it_ended(coordinate):
     assert float(new[0]["seconds"]) > float(rows[-1]["seconds"])
 
 
+def test_replay_in_files_outlives_the_run_however_tasks_are_started(coordinate):
+    flags = ("--num_workers=1", "--replay_files", "--replay_capacity=20000")
+    kept = [0]
+    for session, start in enumerate(
+        ("--start_method=spawn", "--start_method=fork", "--cluster=in_process"), start=1
+    ):
+        folder, ended = coordinate(
+            "kept", *SMALL, *flags, f"--total_env_steps={2000 * session}", start
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert "replay starts empty" not in ended.stdout
+        [where] = (folder / "workers").glob("*-worker-0/replay")
+        assert any(where.iterdir())
+        sizes = [float(row["replay/size"]) for row in read_rows(folder) if row["replay/size"]]
+        # All steps of all sessions so far are in it.
+        assert sizes[-1] > kept[-1] + 1500
+        kept.append(sizes[-1])
+
+
 def test_a_run_that_is_over_stays_over(coordinate):
     flags = ("--cluster=in_process", "--num_workers=1", "--total_env_steps=1000")
     folder, ended = coordinate("over", *SMALL, *flags)
@@ -247,6 +265,17 @@ def test_a_run_that_is_over_stays_over(coordinate):
     folder, ended = coordinate("over")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert read_counters(check_agreement(folder)) == read_counters(before)
+
+
+def test_what_only_a_worker_can_refuse_ends_the_run_with_its_one_line(coordinate, tmp_path):
+    # A file where the workers' replay is to be.
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "workers").write_text("")
+    _, ended = coordinate("run", *SMALL, "--num_workers=1", "--replay_files")
+    assert ended.returncode == 2
+    [line] = [line for line in ended.stdout.splitlines() if line.startswith("error:")]
+    assert str(tmp_path / "run" / "workers") in line
+    assert "Traceback" not in ended.stdout + ended.stderr
 
 
 def test_a_checkpoint_of_another_network_is_refused(coordinate):

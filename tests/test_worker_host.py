@@ -1,4 +1,4 @@
-"""What a worker hosts, called as the closures call it, against real shards but without a cluster.
+"""What a worker hosts: its side of pull and push.
 
 The toy environment is that of `test_experience.py`: it observes [episode, time], pays the action it
 is given as reward and ends after four steps.
@@ -9,103 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_experience import SMALL, Paying
+from worker_calls import RUN, SIZE, SLOTS, Worker
 
-from ps_dqn import messages, reports
-from ps_dqn.config import Config
-from ps_dqn.messages import HEADER, Kind, PullRequest, PushHeader, Status, Verdict
-from ps_dqn.reports import PHASES, Report
-from ps_dqn.shard import Shard
-from ps_dqn.state import Counters, State
-from ps_dqn.worker_host import WorkerHost
-
-SIZE, SLOTS = 5, 2
-RUN = 77
-
-
-class Worker:
-    """A `WorkerHost` and the parameter servers that it exchanges with, as closures call them."""
-
-    def __init__(self, index: int = 0, num_workers: int = 1, num_ps: int = 2, **values: Any):
-        self.config = Config.from_values(SMALL | values)
-        self._num_workers, self._num_ps = num_workers, num_ps
-        self.shards = [
-            Shard(self.config, RUN, num_ps, num_workers, np.full(size, 1.0, np.float32))
-            for size in messages.shard_sizes(SIZE, num_ps)
-        ]
-        self.host = WorkerHost(index)
-        self.ticket, self.oldest = 1 + 1000 * index, 0
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        return self.host.methods[method](*arguments)
-
-    def begin(self, run: int = RUN) -> np.ndarray:
-        text = self.config.to_json().encode()
-        shape = np.array([self._num_workers, self._num_ps, SIZE, SLOTS])
-        tickets = np.array([self.ticket, self.oldest])
-        self.ticket += 10
-        [self._requests] = self.call("begin", np.int64(run), text, shape, tickets)
-        return self._requests
-
-    def pull(self) -> list[Any]:
-        pairs = zip(self.shards, self._requests, strict=True)
-        return self.call("pulled", *[shard.pull(request) for shard, request in pairs])
-
-    def collect(self, action: int = 1, steps: int | None = None) -> int:
-        """Steps until the host has enough, or so often; how often."""
-        made, more = 0, 1
-        while more and made != steps:
-            _, more = self.call("step", np.full(2, action, np.int32))
-            made += 1
-        return made
-
-    def pack(self, vector: Any, slots: float = 0.0, loss: float = 1.0) -> list[np.ndarray]:
-        sums = np.array([loss, 3.0, 5.0], np.float32)
-        self.packed = self.call(
-            "pack",
-            np.broadcast_to(np.float32(vector), SIZE).copy(),
-            np.full((SLOTS, SIZE), slots, np.float32),
-            sums,
-        )
-        return self.packed
-
-    def push(self) -> Verdict:
-        """Sends what was packed, as `ParameterStore.push` does with several servers."""
-        header, *parts = self.packed
-        pairs = zip(self.shards, parts, strict=True)
-        known = min(shard.stage(part) for shard, part in pairs)
-        numbers = self.shards[0].decide(np.append(header, known))
-        for shard in self.shards[1:]:
-            shard.follow(numbers)
-        verdict = messages.unpack(Verdict, numbers)
-        [self._requests] = self.call("pushed", numbers[: len(Verdict._fields)])
-        return verdict
-
-    def exchange(self, vector: Any = 0.5, slots: float = 0.0, loss: float = 1.0) -> Verdict:
-        """One pull, what is learned, one push."""
-        status, *_, more = self.pull()
-        assert status == Status.READY
-        if more:
-            self.collect()
-        self.call("sample")
-        self.pack(vector, slots, loss)
-        return self.push()
-
-    def report(self) -> Report:
-        *_, vector = self.call("report")
-        assert vector.dtype == np.float64
-        return reports.decode(vector)
-
-    def online(self) -> np.ndarray:
-        self._requests[:, PullRequest._fields.index("contributed")] = -1
-        return self.pull()[1]
-
-    def restore(self, env_steps: int) -> None:
-        for shard in self.shards:
-            vector = shard.frozen()
-            state = State(vector, vector, vector, (), Counters(3, 6, env_steps, 2))
-            shard.restore(state)
-
+from ps_dqn import messages
+from ps_dqn.messages import HEADER, Kind, PushHeader, Status
+from ps_dqn.reports import PHASES
 
 Open = Callable[..., Worker]
 
@@ -132,14 +40,17 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     requests = worker.begin()
     assert requests.tolist() == [[RUN, 3, -1, -1]] * 2
 
-    status, online, target, slots, steps, rate, observations, more = worker.pull()
-    assert (status, status.dtype) == (Status.READY, np.int32)
-    assert online.tolist() == target.tolist() == [1.0] * SIZE
-    assert slots.tolist() == [[0.0] * SIZE] * SLOTS
-    assert (steps, steps.dtype) == (0, np.float32)
-    assert (rate, rate.dtype) == (np.float32(worker.config.learning.learning_rate), np.float32)
-    assert observations.tolist() == [[0, 0], [0, 0]]
-    assert (more, more.dtype) == (1, np.int32)
+    pulled = worker.pull()
+    assert (pulled.status, pulled.status.dtype) == (Status.READY, np.int32)
+    assert pulled.online.tolist() == pulled.target.tolist() == [1.0] * SIZE
+    assert pulled.slots.tolist() == [[0.0] * SIZE] * SLOTS
+    assert (pulled.steps, pulled.steps.dtype) == (0, np.float32)
+    expected_rate = np.float32(worker.config.learning.learning_rate)
+    assert (pulled.rate, pulled.rate.dtype) == (expected_rate, np.float32)
+    assert (pulled.seed.shape, pulled.seed.dtype) == ((2,), np.int32)
+    assert pulled.observations.tolist() == [[0, 0], [0, 0]]
+    assert (pulled.state.shape, pulled.state.dtype) == ((2, 0), np.float32)
+    assert (pulled.more, pulled.more.dtype) == (1, np.int32)
     assert worker.collect() == 7, "until replay is warm: 6 rows each that have one after them"
 
     ok, *batch = worker.call("sample")
@@ -168,11 +79,12 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     # The next closure: the optimizer's slots go on, nothing is reported twice, and the target that
     # is here already does not travel again.
     worker.begin()
-    status, online, target, slots, steps, *_ = worker.pull()
-    assert online.tolist() == [1.0 + 0.5 * 2.0] * SIZE
-    assert target.tolist() == [1.0] * SIZE
-    assert (slots == 7).all()
-    assert steps == 2
+    first, pulled = pulled, worker.pull()
+    assert pulled.online.tolist() == [1.0 + 0.5 * 2.0] * SIZE
+    assert pulled.target.tolist() == [1.0] * SIZE
+    assert (pulled.slots == 7).all()
+    assert pulled.steps == 2
+    assert (pulled.seed != first.seed).any()
     empty = worker.report()
     assert empty.counters == got.counters
     assert empty.bytes_pulled == 2 * (HEADER + 64)
@@ -202,46 +114,6 @@ def test_each_push_has_the_steps_since_the_last_and_a_ticket_of_its_own(opened: 
     again = messages.unpack(PushHeader, worker.packed[0])
     assert (again.ticket, again.oldest) == (11, 9)
     assert again.attempt != headers[0].attempt
-
-
-@pytest.mark.parametrize(
-    ("env_steps", "epsilon", "rate"),
-    # 0.9 down in 100 steps; 0.4 down in 200.
-    [(0, 1.0, 0.5), (25, 0.775, 0.45), (100, 0.1, 0.3), (150, 0.1, 0.2), (999, 0.1, 0.1)],
-)
-def test_epsilon_and_learning_rate_follow_the_runs_env_steps(
-    opened: Open, env_steps: int, epsilon: float, rate: float
-) -> None:
-    explored = {"epsilon_start": 1.0, "epsilon_end": 0.1, "epsilon_decay_steps": 100}
-    learned = {"learning_rate": 0.5, "learning_rate_end": 0.1, "learning_rate_decay_steps": 200}
-    worker = opened(**explored, **learned)
-    worker.restore(env_steps)
-    assert worker.pull()[5] == pytest.approx(rate, rel=1e-6)
-    worker.collect()
-    worker.pack(0.0)
-    header = messages.unpack(PushHeader, worker.packed[0])
-    assert messages.rate(header.rate_bits) == pytest.approx(rate)
-    assert worker.report().epsilon == pytest.approx(epsilon)
-
-
-@pytest.mark.parametrize(("index", "exponent"), [(0, 1.0), (1, 4.5), (2, 8.0)])
-def test_the_ladder_makes_workers_explore_differently(
-    opened: Open, index: int, exponent: float
-) -> None:
-    explored = {"epsilon_start": 0.5, "epsilon_end": 0.5, "epsilon_ladder": True}
-    worker = opened(index, num_workers=3, **explored)
-    worker.pull()
-    assert worker.report().epsilon == pytest.approx(0.5**exponent)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_epsilon_is_what_it_acts_with(opened: Open, epsilon: float) -> None:
-    worker = opened(epsilon_start=epsilon, epsilon_end=epsilon, min_replay_size=150)
-    worker.pull()
-    assert worker.collect(action=2) > 75
-    got = worker.report()
-    # The reward is the action: 2 at every of an episode's four steps, or anything from 0 to 2.
-    assert (got.return_sum == 8 * got.episodes) == (epsilon == 0.0)
 
 
 NOT_FINITE = {
@@ -279,10 +151,10 @@ def test_what_is_not_finite_stays_on_the_worker(
     assert (got.td_loss, got.q_values, got.grad_norm) == (0, 0, 0), "no mean becomes NaN by it"
 
     worker.begin()
-    _, after, _, slots, steps, *_ = worker.pull()
-    assert after.tolist() == online.tolist()
-    assert (slots == 7).all(), "the optimizer forgets it too"
-    assert steps == 2
+    pulled = worker.pull()
+    assert pulled.online.tolist() == online.tolist()
+    assert (pulled.slots == 7).all(), "the optimizer forgets it too"
+    assert pulled.steps == 2
     # What the first push left out still goes with the next: both send the same now.
     twin.begin()
     twin.pull()
@@ -322,9 +194,9 @@ def test_outliers_are_withheld_where_the_gate_is_set(
     assert got.td_loss == 100, "it is measured all the same"
     assert verdict.env_steps == env_steps + got.env_steps, "the steps were made"
     assert verdict.version == 31 - withheld
-    slots, steps = worker.pull()[3:5]
-    assert (slots == (7 if withheld else -1)).all()
-    assert steps == 2 * (31 - withheld)
+    pulled = worker.pull()
+    assert (pulled.slots == (7 if withheld else -1)).all()
+    assert pulled.steps == 2 * (31 - withheld)
 
 
 def test_refused_pushes_and_staleness_are_reported(opened: Open) -> None:
@@ -370,12 +242,12 @@ def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
     worker, other = opened(0, **sync), opened(1, **sync)
     other.shards = worker.shards
     worker.exchange(1.0)
-    status, *_, more = worker.pull()
-    assert (status, more) == (Status.WAIT, 0)
+    pulled = worker.pull()
+    assert (pulled.status, pulled.more) == (Status.WAIT, 0)
     other.exchange(3.0)
-    status, online, *_ = worker.pull()
-    assert status == Status.READY
-    assert online.tolist() == [1.0 + 2.0] * SIZE, "the mean"
+    pulled = worker.pull()
+    assert pulled.status == Status.READY
+    assert pulled.online.tolist() == [1.0 + 2.0] * SIZE, "the mean"
     assert worker.report().time_waiting > 0
     worker.collect()
     worker.pack(1.0)
@@ -383,102 +255,8 @@ def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
     while other.exchange(1.0).env_steps < 60:
         worker.exchange(1.0)
     # The run is over: the closure ends without another push.
-    status, *_, more = worker.pull()
-    assert (status, more) == (Status.FINISHED, 0)
+    pulled = worker.pull()
+    assert (pulled.status, pulled.more) == (Status.FINISHED, 0)
     ok, *batch = worker.call("sample")
     assert ok == 0
     assert not any(array.any() for array in batch)
-
-
-def test_requests_of_another_run_are_an_error(opened: Open) -> None:
-    worker = opened()
-    worker.host.close()
-    worker.begin(run=RUN + 1)
-    with pytest.raises(RuntimeError, match="serves another run"):
-        worker.pull()
-
-
-def test_a_new_run_builds_everything_anew(opened: Open) -> None:
-    worker = opened(min_replay_size=2)
-    worker.exchange(slots=7.0)
-    closed = Paying.closed
-    new = Config.from_values(SMALL | {"num_envs_per_worker": 1, "min_replay_size": 30})
-    worker.config = new
-    worker.shards = [
-        Shard(new, RUN + 1, 2, 1, np.zeros(size, np.float32))
-        for size in messages.shard_sizes(SIZE, 2)
-    ]
-    requests = worker.begin(run=RUN + 1)
-    assert Paying.closed == closed + 2, "the old environments are ended"
-    assert requests.tolist() == [[RUN + 1, 0, -1, -1]] * 2
-    _, _, _, slots, steps, _, observations, more = worker.pull()
-    assert steps == 0
-    assert not slots.any()
-    assert observations.tolist() == [[0, 0]], "the new configuration's environments"
-    assert more == 1
-    got = worker.report()
-    assert (got.env_steps, got.replay_size, got.pushes) == (0, 0, 0)
-
-
-def test_the_same_run_goes_on(opened: Open) -> None:
-    worker = opened()
-    worker.pull()
-    worker.collect(steps=3)
-    worker.begin()
-    assert worker.pull()[6].tolist() == [[0, 3], [0, 3]]
-    assert worker.report().env_steps == 6
-
-
-def test_close_forgets(opened: Open) -> None:
-    worker = opened()
-    worker.pull()
-    worker.collect(steps=3)
-    closed = Paying.closed
-    worker.host.close()
-    assert Paying.closed == closed + 2
-    assert set(worker.host.methods) == {"begin", "evaluate_begin"}
-    worker.begin()
-    assert worker.pull()[6].tolist() == [[0, 0], [0, 0]]
-
-
-def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
-    text = worker.config.to_json().encode()
-    arguments = (np.int64(RUN), text, np.int64(seed), np.int32(episodes))
-    [observed] = worker.call("evaluate_begin", *arguments)
-    assert len(observed) == episodes
-    playing = episodes
-    while playing > 0:
-        _, playing = worker.call("evaluate_step", np.ones(episodes, np.int32))
-    mark, returns = worker.call("evaluate_end")
-    assert mark == 1
-    return returns.tolist()
-
-
-def test_another_number_of_episodes_makes_new_environments(opened: Open) -> None:
-    worker = opened()
-    closed = Paying.closed
-    assert evaluate(worker, 3) == evaluate(worker, 3) == [4.0] * 3
-    assert Paying.closed == closed
-    assert evaluate(worker, 5) == [4.0] * 5
-    assert Paying.closed == closed + 3
-
-
-def test_an_evaluation_leaves_the_training_alone(opened: Open) -> None:
-    worker, twin = opened(eval_epsilon=0.5), opened(eval_epsilon=0.5)
-    for each in (worker, twin):
-        each.pull()
-        each.collect(steps=3)
-    evaluate(worker, 3)
-    for each in (worker, twin):
-        each.collect(steps=6)
-    assert worker.report().return_sum == twin.report().return_sum
-    pairs = zip(worker.call("sample"), twin.call("sample"), strict=True)
-    assert all((one == other).all() for one, other in pairs)
-
-
-def test_a_new_run_ends_the_old_evaluation(opened: Open) -> None:
-    worker = opened()
-    evaluate(worker, 3)
-    assert "evaluate_step" in worker.host.methods
-    worker.begin(run=RUN + 1)
-    assert "evaluate_step" not in worker.host.methods

@@ -1,0 +1,257 @@
+"""The layers a Q-network is made of: Keras's own, and three that Keras lacks.
+
+Shapes: B rows, F features, U units, N quantile fractions.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from ps_dqn import seeds
+from ps_dqn.config import Network
+
+_MOST_SEEDS = 64  # of a network's layers beside its hidden ones
+
+
+@keras.saving.register_keras_serializable("ps_dqn")
+class NoisyDense(keras.layers.Layer):
+    """A dense layer with factorised Gaussian noise on its weights (arXiv:1706.10295).
+
+    The means start as a dense layer's would, the deviations at `sigma` / sqrt(F). One draw serves
+    all rows of a call.
+
+    Args:
+        units: U.
+        sigma: σ0, the deviation at the start before it is divided by sqrt(F).
+        salt: number of this layer; what is drawn differs by it.
+        kernel_initializer: of the kernel's means.
+    """
+
+    def __init__(self, units: int, sigma: float, salt: int, kernel_initializer: Any, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.units = units
+        self.sigma = sigma
+        self.salt = salt
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Makes the means, [F, U] and [U], and the deviations of the same shapes."""
+        shape = (input_shape[-1], self.units)
+        deviation = keras.initializers.Constant(self.sigma / math.sqrt(shape[0]))
+        self.kernel = self.add_weight(shape, self.kernel_initializer, name="kernel")
+        self.bias = self.add_weight(shape[1:], "zeros", name="bias")
+        self.kernel_sigma = self.add_weight(shape, deviation, name="kernel_sigma")
+        self.bias_sigma = self.add_weight(shape[1:], deviation, name="bias_sigma")
+
+    @property
+    def noise_size(self) -> int:
+        """Standard normal numbers that a call takes: F + U."""
+        return sum(self.kernel_sigma.shape)
+
+    def call(self, inputs: tf.Tensor, noise: tf.Tensor | None = None) -> tf.Tensor:
+        """From [B, F] to [B, U]; `noise` is standard normal, float32 [F + U], None means none."""
+        if noise is None:
+            return tf.matmul(inputs, self.kernel) + self.bias
+        shaped = tf.sign(noise) * tf.sqrt(tf.abs(noise))
+        rows, columns = tf.split(shaped, self.kernel_sigma.shape)
+        kernel = self.kernel + self.kernel_sigma * (rows[:, None] * columns)  # [F, U]
+        return tf.matmul(inputs, kernel) + self.bias + self.bias_sigma * columns  # [B, U]
+
+    def get_config(self) -> dict[str, Any]:
+        """What Keras writes into a file."""
+        return super().get_config() | {
+            "units": self.units,
+            "sigma": self.sigma,
+            "salt": self.salt,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable("ps_dqn")
+class QuantileEmbedding(keras.layers.Layer):
+    """Features times the cosine embedding of quantile fractions, as in IQN (arXiv:1806.06923).
+
+    Args:
+        num_cosines: cos(π i τ) for i below this.
+        num_policy_quantiles: fractions, (i + ½) / number, where a call says none.
+        kernel_initializer: of the dense layer from the cosines to F.
+    """
+
+    def __init__(
+        self, num_cosines: int, num_policy_quantiles: int, kernel_initializer: Any, **kwargs: Any
+    ):
+        super().__init__(**kwargs)
+        self.num_cosines = num_cosines
+        self.num_policy_quantiles = num_policy_quantiles
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, features_shape: tuple[int | None, ...]) -> None:
+        """Makes the dense layer's weights, [C, F] and [F]."""
+        width = features_shape[-1]
+        shape = (self.num_cosines, width)
+        self.kernel = self.add_weight(shape, self.kernel_initializer, name="kernel")
+        self.bias = self.add_weight((width,), "zeros", name="bias")
+
+    def call(self, features: tf.Tensor, taus: tf.Tensor | None = None) -> tf.Tensor:
+        """From features [B, F] and fractions [B, N] to [B, N, F]."""
+        if taus is None:
+            number = self.num_policy_quantiles
+            taus = (tf.range(number, dtype=tf.float32)[None] + 0.5) / number  # [1, N]
+        rows, number = tf.shape(taus)[0], taus.shape[1]
+        angles = math.pi * tf.range(self.num_cosines, dtype=tf.float32)  # [C]
+        cosines = tf.cos(tf.reshape(taus, [-1, 1]) * angles)  # [B·N, C]
+        embedded = tf.nn.relu(tf.matmul(cosines, self.kernel) + self.bias)  # [B·N, F]
+        embedded = tf.reshape(embedded, [rows, number, self.bias.shape[0]])
+        return features[:, None] * embedded  # [B, N, F]
+
+    def get_config(self) -> dict[str, Any]:
+        """What Keras writes into a file."""
+        return super().get_config() | {
+            "num_cosines": self.num_cosines,
+            "num_policy_quantiles": self.num_policy_quantiles,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable("ps_dqn")
+class LSTM(keras.layers.Layer):
+    """One step of a long short-term memory (Hochreiter and Schmidhuber 1997), forget bias 1.
+
+    Its state is the output h and the memory c side by side, [B, 2U]. `project` is the part of a
+    step that does not need the state, so it can be done for all steps at once.
+
+    Args:
+        units: U.
+        seed: of the weights.
+    """
+
+    def __init__(self, units: int, seed: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.units = units
+        self.seed = seed
+
+    def build(self, features_shape: tuple[int | None, ...]) -> None:
+        """Makes the weights; gates in the order input, forget, memory, output."""
+        shape = (features_shape[-1], 4 * self.units)
+        orthogonal = keras.initializers.Orthogonal(seed=self.seed)
+
+        def remember(shape: tuple[int, ...], dtype: Any = None) -> tf.Tensor:
+            return tf.repeat(tf.constant([0.0, 1.0, 0.0, 0.0], dtype), self.units)
+
+        glorot = keras.initializers.GlorotUniform(self.seed)
+        self.kernel = self.add_weight(shape, glorot, name="kernel")
+        self.recurrent_kernel = self.add_weight(
+            (self.units, shape[1]), orthogonal, name="recurrent_kernel"
+        )
+        self.bias = self.add_weight(shape[1:], remember, name="bias")
+
+    def project(self, features: tf.Tensor) -> tf.Tensor:
+        """From [B, F] to what the features add to the gates, [B, 4U]."""
+        return tf.matmul(features, self.kernel) + self.bias
+
+    def advance(self, projected: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        """From `project`'s result and a state to the next state, [B, 2U]."""
+        hidden, memory = tf.split(state, 2, axis=-1)
+        gates = projected + tf.matmul(hidden, self.recurrent_kernel)  # [B, 4U]
+        enter, keep, new, leave = tf.split(gates, 4, axis=-1)
+        memory = tf.sigmoid(keep) * memory + tf.sigmoid(enter) * tf.tanh(new)
+        return tf.concat([tf.sigmoid(leave) * tf.tanh(memory), memory], axis=-1)
+
+    def call(self, features: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """From features [B, F] and state [B, 2U] to the output [B, U] and the next state."""
+        state = self.advance(self.project(features), state)
+        return state[:, : self.units], state
+
+    def get_config(self) -> dict[str, Any]:
+        """What Keras writes into a file."""
+        return super().get_config() | {"units": self.units, "seed": self.seed}
+
+
+@keras.saving.register_keras_serializable("ps_dqn")
+class PatchConvolution(keras.layers.Conv2D):
+    """A convolution without stride and padding, as one product with all patches of the image.
+
+    The same numbers as Keras's. For small images; XLA differentiates its own convolution several
+    times more slowly on CPUs.
+    """
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """From images [B, H, W, C] to [B, H - h + 1, W - w + 1, filters]."""
+        (height, width), channels = self.kernel_size, inputs.shape[-1]
+        rows, columns = inputs.shape[1] - height + 1, inputs.shape[2] - width + 1
+        patches = tf.concat(
+            [inputs[:, i : i + rows, j : j + columns] for i in range(height) for j in range(width)],
+            axis=-1,
+        )  # [B, rows, columns, h·w·C]
+        size = height * width * channels
+        flat = tf.matmul(tf.reshape(patches, [-1, size]), tf.reshape(self.kernel, [size, -1]))
+        return tf.reshape(flat + self.bias, [-1, rows, columns, self.filters])
+
+
+class Factory:
+    """Makes the layers of one network, each with its own seed, in the order of its calls."""
+
+    def __init__(self, network: Network, seed: int):
+        self._network = network
+        count = _MOST_SEEDS + 2 * len(network.hidden_sizes)
+        self._seeds = iter(np.random.SeedSequence(seed).generate_state(count))
+        self._salts = itertools.count()
+
+    def dense(self, width: int, scale: float) -> keras.layers.Layer:
+        """A dense layer, noisy where the network is; `scale` is its variance times F."""
+        initializer = self._initializer(scale)
+        if self._network.noisy:
+            sigma, salt = self._network.noisy_sigma, next(self._salts)
+            return NoisyDense(width, sigma, salt, kernel_initializer=initializer)
+        return keras.layers.Dense(width, kernel_initializer=initializer)
+
+    def hidden(self, width: int) -> list[keras.layers.Layer]:
+        """A dense layer with its normalisation and activation."""
+        return [self.dense(width, 2.0), *self.activation()]
+
+    def activation(self) -> list[keras.layers.Layer]:
+        """The network's activation, after a normalisation of the last axis where it has one."""
+        normal = [keras.layers.LayerNormalization()] if self._network.layer_norm else []
+        return [*normal, keras.layers.Activation(self._network.activation)]
+
+    def convolution(self, filters: int, size: int, stride: int, padding: str) -> keras.layers.Layer:
+        """A convolution of channels-last images."""
+        return keras.layers.Conv2D(
+            filters, size, stride, padding, kernel_initializer=self._initializer(2.0)
+        )
+
+    def patch_convolution(self, filters: int, size: int) -> keras.layers.Layer:
+        """A convolution of small channels-last images, without stride and padding."""
+        return PatchConvolution(filters, size, kernel_initializer=self._initializer(2.0))
+
+    def quantile_embedding(self, num_cosines: int, num_policy_quantiles: int) -> QuantileEmbedding:
+        """IQN's embedding of quantile fractions."""
+        return QuantileEmbedding(num_cosines, num_policy_quantiles, self._initializer(2.0))
+
+    def lstm(self, units: int) -> LSTM:
+        """The recurrent layer."""
+        return LSTM(units, int(next(self._seeds)))
+
+    def _initializer(self, scale: float) -> keras.initializers.Initializer:
+        return keras.initializers.VarianceScaling(
+            scale, "fan_in", "truncated_normal", seed=int(next(self._seeds))
+        )
+
+
+def run(layers: Sequence[keras.layers.Layer], x: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+    """One layer after the other; the noisy ones with noise of a seed, int32 [2], or None."""
+    noisy = [layer for layer in layers if isinstance(layer, NoisyDense)]
+    drawn = dict.fromkeys(noisy)
+    if noise is not None and noisy:
+        # One call for all: XLA takes a quarter of a second to compile each.
+        sizes = [layer.noise_size for layer in noisy]
+        numbers = tf.random.stateless_normal([sum(sizes)], seeds.derive(noise, noisy[0].salt))
+        drawn = dict(zip(noisy, tf.split(numbers, sizes), strict=True))
+    for layer in layers:
+        x = layer(x, drawn[layer]) if isinstance(layer, NoisyDense) else layer(x)
+    return x

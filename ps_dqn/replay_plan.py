@@ -1,0 +1,143 @@
+"""Which replay an experiment asks for: its layout, its size in bytes and its sampler."""
+
+import dataclasses
+import math
+
+from ps_dqn import checks, replay_memory
+from ps_dqn.config import Config, Replay
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import UsageError
+from ps_dqn.hyperparameters import REPLAY_CAPACITY
+from ps_dqn.replay import Layout
+from ps_dqn.samplers import Prioritized, Recent, Sampler, Uniform
+
+# What compression is expected to make of a frame when room is divided between the frames and the
+# tables of their rows; frames that shrink less leave a few rows of the tables without use.
+EXPECTED_RATIO = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A worker's replay before it is made."""
+
+    layout: Layout  # without its folder
+    nbytes: int  # of everything it holds once it is full
+    flag: str  # which decides on its size, for people
+
+    @property
+    def capacity(self) -> int:
+        """Rows of all environments (transitions); with compression, at most."""
+        return self.layout.num_envs * self.layout.rows
+
+    def describe(self) -> str:
+        """One line for people."""
+        compression, size = self.layout.compression, replay_memory.show(self.nbytes)
+        most = "up to " if compression != "none" else ""
+        how = f", frames compressed by {compression}" if compression != "none" else ""
+        return f"each worker's replay: {most}{self.capacity:,} transitions in {size}{how}"
+
+    def check_memory(self, num_workers: int) -> None:
+        """Refuses a replay that cannot be kept in memory.
+
+        Args:
+            num_workers: how many such replays share the machine.
+
+        Raises:
+            UsageError: with the estimate and what to do.
+        """
+        wanted, memory = num_workers * self.nbytes, replay_memory.available()
+        if wanted > memory.nbytes:
+            several = f"{num_workers} workers' replays of " if num_workers > 1 else "a replay of "
+            raise UsageError(
+                f"{self.flag}: {several}{replay_memory.show(self.nbytes)} do not fit into the "
+                f"{replay_memory.show(memory.nbytes)} {memory.what}: make it less"
+            )
+
+
+def make(config: Config, environment: EnvironmentSpec) -> Plan:
+    """The replay of one worker.
+
+    Args:
+        config: the experiment; its replay is not a rollout.
+        environment: what is acted in.
+
+    Raises:
+        UsageError: what fits is too little, or observations cannot be kept as asked for.
+    """
+    replay, envs = config.replay, config.environment.num_envs_per_worker
+    contents = _contents(config, environment)
+    budget = replay_memory.parse(replay.replay_memory) if replay.replay_memory else None
+    capacity = replay.replay_capacity
+    flag = f"--replay_capacity={REPLAY_CAPACITY if capacity is None else capacity}"
+    if budget is None:
+        rows = math.ceil((REPLAY_CAPACITY if capacity is None else capacity) / envs)
+        nbytes = contents.nbytes(_whole(rows, contents.sequence_period))
+    else:
+        rows = contents.rows_that_fit(budget)
+        if capacity is None or envs * rows < capacity:
+            flag = f"--replay_memory={replay.replay_memory}"
+        else:
+            rows = math.ceil(capacity / envs)
+        nbytes = contents.nbytes(_whole(rows, contents.sequence_period))
+        checks.check_capacity(config, envs * rows, f"{flag} ({envs * rows:,} transitions)")
+    arena_bytes = 0
+    if budget is not None and contents.compressed_bytes:
+        arena_bytes, nbytes = contents.arena_bytes(budget, rows), budget
+    return Plan(_layout(config, environment, rows, arena_bytes), nbytes, flag)
+
+
+def sampler(config: Replay) -> Sampler:
+    """How it draws."""
+    if config.replay == "prioritized":
+        return Prioritized(config.priority_alpha, config.priority_beta, config.priority_epsilon)
+    if config.replay == "recent":
+        return Recent(config.recency_eta, config.recency_min_size)
+    return Uniform()
+
+
+def _contents(config: Config, environment: EnvironmentSpec) -> replay_memory.Contents:
+    replay, frames = config.replay, config.environment.frame_stack
+    shape = environment.observation_shape[1:] if frames > 1 else environment.observation_shape
+    observation_bytes = math.prod(shape) * environment.observation_dtype.itemsize
+    compressed_bytes = 0
+    if replay.replay_compression != "none":
+        if environment.observation_dtype != "uint8":
+            raise UsageError(
+                f"--replay_compression={replay.replay_compression}: is for images of bytes, and "
+                f"observations here are {environment.observation_dtype}; leave it out"
+            )
+        compressed_bytes = max(observation_bytes // EXPECTED_RATIO, 1)
+    return replay_memory.Contents(
+        num_envs=config.environment.num_envs_per_worker,
+        observation_bytes=observation_bytes,
+        frame_stack=frames,
+        compressed_bytes=compressed_bytes,
+        prioritized=replay.replay == "prioritized",
+        persistent=replay.replay_files,
+        state_bytes=4 * config.state_size,
+        sequence_period=replay.sequence_period if config.state_size else 1,
+    )
+
+
+def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes: int) -> Layout:
+    replay, is_recurrent = config.replay, config.state_size > 0
+    return Layout(
+        num_envs=config.environment.num_envs_per_worker,
+        rows=rows,
+        observation_shape=environment.observation_shape,
+        observation_dtype=environment.observation_dtype,
+        n_step=config.learning.n_step,
+        gamma=config.learning.gamma,
+        frame_stack=config.environment.frame_stack,
+        compression=replay.replay_compression,
+        arena_bytes=arena_bytes,
+        burn_in=replay.burn_in if is_recurrent else 0,
+        sequence_length=replay.sequence_length if is_recurrent else 0,
+        sequence_period=replay.sequence_period if is_recurrent else 0,
+        state_size=config.state_size,
+    )
+
+
+def _whole(rows: int, period: int) -> int:
+    """Rows rounded up to whole periods."""
+    return math.ceil(rows / period) * period

@@ -1,0 +1,173 @@
+"""Which replay a configuration asks for, how large it becomes, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ps_dqn import replay_memory, replay_plan
+from ps_dqn.config import Config
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import UsageError
+from ps_dqn.replay import Replay
+from ps_dqn.replay_plan import Plan
+from ps_dqn.samplers import Prioritized, Recent, Uniform
+
+IMAGE = EnvironmentSpec((4, 20, 20), np.dtype(np.uint8), 3, None)
+VECTOR = EnvironmentSpec((4,), np.dtype(np.float32), 2, None)
+ENVS = 16
+
+
+def plan(environment: EnvironmentSpec = VECTOR, **values: Any) -> Plan:
+    config = Config.from_values({"num_envs_per_worker": ENVS, **values})
+    return replay_plan.make(config, environment)
+
+
+def refused(environment: EnvironmentSpec = VECTOR, **values: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        plan(environment, **values)
+    return str(caught.value)
+
+
+def test_the_layout_is_what_the_options_say() -> None:
+    made = plan(IMAGE, n_step=3, gamma=0.9, frame_stack=4, replay_capacity=8000).layout
+    assert (made.num_envs, made.rows) == (ENVS, 500)
+    assert (made.observation_shape, made.observation_dtype) == ((4, 20, 20), np.uint8)
+    assert (made.n_step, made.gamma, made.frame_stack, made.compression) == (3, 0.9, 4, "none")
+    assert (made.burn_in, made.sequence_length, made.sequence_period, made.state_size) == (0,) * 4
+
+
+def test_recurrent_networks_have_sequences_and_states() -> None:
+    steps = {"burn_in": 3, "sequence_length": 7, "sequence_period": 5}
+    made = plan(recurrent_size=6, **steps).layout
+    assert (made.burn_in, made.sequence_length, made.sequence_period) == (3, 7, 5)
+    assert made.state_size == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({}, 50_000 / ENVS), ({"replay_capacity": 8000}, 500), ({"replay_capacity": 8001}, 501)],
+    ids=str,
+)
+def test_a_capacity_is_shared_among_the_environments(options: dict[str, int], rows: int) -> None:
+    made = plan(**options)
+    assert made.layout.rows == rows
+    assert made.capacity == ENVS * rows
+
+
+MEMORY = {"replay_memory": "1MB", "min_replay_size": 100}
+
+
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [
+        (VECTOR, {}),
+        (VECTOR, {"replay": "prioritized"}),
+        (VECTOR, {"recurrent_size": 8}),
+        (VECTOR, {"replay": "prioritized", "recurrent_size": 8}),
+        (IMAGE, {}),
+        (IMAGE, {"frame_stack": 4}),
+    ],
+    ids=str,
+)
+def test_a_memory_holds_as_much_as_fits(
+    environment: EnvironmentSpec, options: dict[str, Any]
+) -> None:
+    made = plan(environment, **MEMORY, **options)
+    config = Config.from_values({"num_envs_per_worker": ENVS, **MEMORY, **options})
+    replay = Replay(made.layout, replay_plan.sampler(config.replay), np.random.default_rng(0))
+    assert replay.nbytes == made.nbytes
+    # A tree of priorities has a power of two of leaves.
+    least = 500_000 if "replay" in options else 970_000
+    assert least < made.nbytes <= 1_000_000
+    replay.close()
+
+
+def test_frames_take_a_share_of_the_memory_that_stacks_take() -> None:
+    whole, frames = plan(IMAGE, **MEMORY), plan(IMAGE, frame_stack=4, **MEMORY)
+    # 1600 or 400 bytes, 10 for the rest; and 3 frames for each environment.
+    assert whole.capacity == 1_000_000 // (ENVS * 1610) * ENVS
+    assert frames.capacity == (1_000_000 - 3 * 400 * ENVS) // (ENVS * 410) * ENVS
+
+
+def test_compression_has_a_memory_for_what_frames_become() -> None:
+    plain = plan(IMAGE, frame_stack=4, **MEMORY)
+    packed = plan(IMAGE, frame_stack=4, replay_compression="lz4", **MEMORY)
+    assert packed.nbytes == 1_000_000
+    assert packed.layout.compression == "lz4"
+    assert packed.capacity > 5 * plain.capacity
+    assert plain.layout.arena_bytes == 0
+    assert 400_000 < packed.layout.arena_bytes < 1_000_000
+    assert "up to " in packed.describe()
+    assert packed.describe().endswith("frames compressed by lz4")
+
+
+def test_the_smaller_of_capacity_and_memory_counts() -> None:
+    alone = plan(**MEMORY).capacity
+    for capacity, expected in ((alone - ENVS, alone - ENVS), (alone + ENVS, alone)):
+        assert plan(replay_capacity=capacity, **MEMORY).capacity == expected
+
+
+def test_people_are_told_what_it_takes() -> None:
+    made = plan(replay_capacity=8000)
+    assert made.describe() == (
+        f"each worker's replay: 8,000 transitions in {replay_memory.show(made.nbytes)}"
+    )
+
+
+def test_a_memory_that_is_too_small_to_learn_from() -> None:
+    # 16 bytes an observation and 10 for the rest: 2 rows of each of 16 environments.
+    assert refused(replay_memory="900", min_replay_size=1) == (
+        "--replay_memory=900 (32 transitions): 16 environments with --n_step=5 need 112 or more"
+    )
+    assert refused(replay_memory="20kB") == (
+        "--min_replay_size=1000: must not exceed --replay_memory=20kB (768 transitions)"
+    )
+    assert refused(replay_memory="27kB") == (
+        "--min_replay_size=1000: 16 environments with --replay_memory=27kB (1,024 transitions) and "
+        "--n_step=5 offer 944 at most"
+    )
+
+
+def test_a_size_that_is_none() -> None:
+    assert refused(replay_memory="2 apples").startswith("--replay_memory=2 apples: not a size")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+def test_compression_of_what_are_no_bytes(dtype: str) -> None:
+    numbers = EnvironmentSpec((20, 20), np.dtype(dtype), 3, None)
+    assert refused(numbers, replay_compression="lz4", **MEMORY) == (
+        f"--replay_compression=lz4: is for images of bytes, and observations here are {dtype}; "
+        f"leave it out"
+    )
+
+
+def test_replay_that_the_machine_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = replay_memory.Memory(3 * 1024**2, "of the machine")
+    monkeypatch.setattr(replay_memory, "available", lambda: machine)
+    made = plan(replay_memory="1MiB", min_replay_size=100)
+    size = replay_memory.show(made.nbytes)
+    assert made.nbytes > 0.9 * 1024**2
+    made.check_memory(3)
+    with pytest.raises(UsageError) as caught:
+        made.check_memory(4)
+    assert str(caught.value) == (
+        f"--replay_memory=1MiB: 4 workers' replays of {size} do not fit into the 3.0 MiB of the "
+        f"machine: make it less"
+    )
+    with pytest.raises(UsageError, match=r"^--replay_capacity=1000000: a replay of 24\.8 MiB do"):
+        plan(replay_capacity=10**6).check_memory(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, Uniform),
+        ({"replay": "uniform"}, Uniform),
+        ({"replay": "prioritized"}, Prioritized),
+        ({"replay": "recent"}, Recent),
+    ],
+    ids=str,
+)
+def test_the_sampler_is_the_one_that_is_named(options: dict[str, str], kind: type) -> None:
+    assert type(replay_plan.sampler(Config.from_values(options).replay)) is kind

@@ -1,0 +1,228 @@
+"""Environments hide what their spaces look like: shapes, dtypes, where actions begin, frames."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from test_environments import COUNTING, SPACE
+
+from ps_dqn import environments
+from ps_dqn.config import Environment
+from ps_dqn.environments import Environments
+from ps_dqn.errors import UsageError
+
+
+class Shaped(gymnasium.Env):
+    """An environment of any spaces that shows a fixed observation and records its actions."""
+
+    actions: list[Any] = []  # noqa: RUF012 - one list for all, so that a test can read it
+
+    def __init__(self, observation_space: Any, action_space: Any, observation: Any):
+        self.observation_space, self.action_space = observation_space, action_space
+        self.observation = observation
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        return self.observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        assert self.action_space.contains(action)
+        Shaped.actions.append(action)
+        return self.observation, 1.0, False, False, {}
+
+
+def shaped(name: str, observation_space: Any, observation: Any, action_space: Any = None) -> str:
+    action_space = action_space or gymnasium.spaces.Discrete(3)
+    gymnasium.register(
+        f"TestEnvironments/{name}-v0",
+        lambda: Shaped(observation_space, action_space, observation),
+        disable_env_checker=True,
+        order_enforce=False,
+        reward_threshold=12.5,
+    )
+    return f"TestEnvironments/{name}-v0"
+
+
+PIXELS = shaped(
+    "Pixels",
+    gymnasium.spaces.Box(0, 255, (2, 2, 1), np.uint8),
+    np.array([[[0], [7]], [[200], [255]]], np.uint8),
+)
+PLANES = shaped(
+    "Planes",
+    gymnasium.spaces.Box(0, 1, (2, 2, 3), np.bool_),
+    np.arange(12).reshape(2, 2, 3) % 5 == 0,
+)
+DOUBLES = shaped("Doubles", gymnasium.spaces.Box(-1, 1, (2,), np.float64), np.array([0.1, -0.2]))
+CELLS = shaped("Cells", gymnasium.spaces.Discrete(4, start=1), 3)
+PARTS = shaped(
+    "Parts",
+    gymnasium.spaces.Dict(
+        {
+            "cell": gymnasium.spaces.Discrete(3),
+            "place": gymnasium.spaces.Box(0, 9, (2,), np.float32),
+        }
+    ),
+    {"cell": 1, "place": np.array([4.0, 5.0], np.float32)},
+)
+SHIFTED = shaped("Shifted", SPACE, np.zeros(3, np.float32), gymnasium.spaces.Discrete(3, start=-1))
+CONTINUOUS = shaped(
+    "Continuous", SPACE, np.zeros(3, np.float32), gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+)
+GRAPH = shaped("Graph", gymnasium.spaces.Graph(gymnasium.spaces.Discrete(2), None), None)
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., Environments]]:
+    """Makes environments and closes them after the test."""
+    made: list[Environments] = []
+
+    def make(config: Environment, num_envs: int = 3, seed: int = 0) -> Environments:
+        made.append(Environments(config, num_envs))
+        made[-1].reset(seed)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_actions_are_shifted_to_where_the_space_starts(
+    opened: Callable[..., Environments],
+) -> None:
+    envs = opened(Environment(env_id=SHIFTED))
+    Shaped.actions.clear()
+    envs.step(np.array([0, 1, 2], np.int32))
+    assert Shaped.actions == [-1, 0, 1]
+    assert envs.num_actions == 3
+
+
+def test_discrete_observations_become_one_hot(opened: Callable[..., Environments]) -> None:
+    envs = opened(Environment(env_id=CELLS), num_envs=2)
+    assert envs.observations.dtype == np.float32
+    # Cells are counted from 1: cell 3 is the third.
+    assert envs.observations.tolist() == [[0, 0, 1, 0]] * 2
+    envs.step(np.zeros(2, np.int32))
+    assert envs.observations.tolist() == [[0, 0, 1, 0]] * 2
+
+
+def test_dict_observations_are_flattened(opened: Callable[..., Environments]) -> None:
+    envs = opened(Environment(env_id=PARTS), num_envs=2)
+    assert envs.observations.dtype == np.float32
+    assert envs.observations.tolist() == [[0, 1, 0, 4, 5]] * 2
+
+
+def test_bytes_stay_bytes(opened: Callable[..., Environments]) -> None:
+    envs = opened(Environment(env_id=PIXELS), num_envs=2)
+    envs.step(np.zeros(2, np.int32))
+    assert envs.observations.dtype == np.uint8
+    assert envs.observations.shape == (2, 2, 2, 1)
+    assert envs.observations[1].ravel().tolist() == [0, 7, 200, 255]
+
+
+def test_truth_values_stay_truth_values(opened: Callable[..., Environments]) -> None:
+    envs = opened(Environment(env_id=PLANES), num_envs=2)
+    envs.step(np.zeros(2, np.int32))
+    assert envs.observations.dtype == np.bool_
+    assert np.flatnonzero(envs.observations[1]).tolist() == [0, 5, 10]
+
+
+def test_doubles_become_floats(opened: Callable[..., Environments]) -> None:
+    envs = opened(Environment(env_id=DOUBLES), num_envs=2)
+    assert envs.observations.dtype == np.float32
+    envs.step(np.zeros(2, np.int32))
+    assert envs.observations.dtype == np.float32
+    assert envs.observations[0].tolist() == np.array([0.1, -0.2], np.float32).tolist()
+
+
+def test_seed_decides_the_first_observations(opened: Callable[..., Environments]) -> None:
+    config = Environment(env_id="CartPole-v1")
+    first, again, other = (opened(config, 2, seed).observations for seed in (5, 5, 6))
+    assert (first == again).all()
+    assert not (first == other).all()
+    assert not (first[0] == first[1]).all(), "the environments differ from one another"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "shape", "dtype", "actions", "threshold"),
+    [
+        ("CartPole-v1", (4,), np.float32, 2, 475.0),
+        (COUNTING, (3,), np.float32, 2, None),
+        (PIXELS, (2, 2, 1), np.uint8, 3, 12.5),
+        (PLANES, (2, 2, 3), np.bool_, 3, 12.5),
+        (DOUBLES, (2,), np.float32, 3, 12.5),
+        (CELLS, (4,), np.float32, 3, 12.5),
+        (PARTS, (5,), np.float32, 3, 12.5),
+    ],
+)
+def test_describe(
+    env_id: str, shape: tuple, dtype: Any, actions: int, threshold: float | None
+) -> None:
+    spec = environments.describe(Environment(env_id=env_id))
+    assert spec == environments.EnvironmentSpec(shape, np.dtype(dtype), actions, threshold)
+
+
+def test_describe_takes_an_id_with_its_module(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Gymnasium's own notation "module:id" imports the module first.
+    module = "test_environments_registers_itself"
+    text = "import gymnasium\ngymnasium.register('TestEnvironments/InModule-v0', {entry!r}, {more})"
+    entry = "gymnasium.envs.classic_control.cartpole:CartPoleEnv"
+    (tmp_path / f"{module}.py").write_text(text.format(entry=entry, more="reward_threshold=3.0"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = environments.describe(Environment(env_id=f"{module}:TestEnvironments/InModule-v0"))
+    assert spec.reward_threshold == 3.0
+
+
+def test_env_module_registers_the_environment(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "test_environments_plugin"
+    (tmp_path / f"{module}.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register('TestEnvironments/Plugin-v0',"
+        " 'gymnasium.envs.classic_control.cartpole:CartPoleEnv')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = Environment(env_id="TestEnvironments/Plugin-v0", env_module=module)
+    assert environments.describe(config).num_actions == 2
+    assert module in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (Environment(env_id=CONTINUOUS), "Discrete"),
+        (Environment(env_id="Pendulum-v1"), "Discrete"),
+        (Environment(env_id=GRAPH), f"--env_id={GRAPH}"),
+        (Environment(env_id="NoSuchEnvironment-v0"), "NoSuchEnvironment"),
+        (Environment(env_id="CartPole-v99"), "CartPole-v99"),
+        (Environment(env_id="not an id at all"), "not an id at all"),
+        (
+            Environment(env_id="CartPole-v1", env_kwargs='{"nonsense": 3}', vectorization="sync"),
+            "nonsense",
+        ),
+        (Environment(env_id=COUNTING, env_kwargs='{"mode": "no such"}'), "no such"),
+        (Environment(env_id="CartPole-v1", env_kwargs='{"num_envs": 3}'), "--env_kwargs"),
+        (Environment(env_module="no_such_module_anywhere"), "--env_module=no_such_module_anywhere"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_used_is_a_usage_error(config: Environment, said: str) -> None:
+    for make in (environments.describe, lambda config: Environments(config, 2)):
+        with pytest.raises(UsageError) as caught:
+            make(config)
+        assert said in str(caught.value)
+
+
+def test_a_module_that_fails_is_a_usage_error(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_environments_broken.py").write_text("raise RuntimeError('I am broken')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UsageError, match="I am broken"):
+        environments.describe(Environment(env_module="test_environments_broken"))
