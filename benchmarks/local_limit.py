@@ -41,40 +41,38 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     from ps_dqn import environments, networks
     from ps_dqn.experience import Experience
     from ps_dqn.learner import local_optimizer_slots, make_learner
-    from ps_dqn.replay import Transitions
 
     config = config_of(flags)
     environment = environments.describe(config.environment)
-    model = networks.build(config.network, environment, 0)
-    q_function, initial = networks.pure_function(model), networks.flatten(model)
-    learn = make_learner(config, q_function)
-    shape = (local_optimizer_slots(config), len(initial))
+    network = networks.build(config.network, config.value, environment, 0)
+    learn, act = make_learner(config, network), tf.function(network.act, autograph=False)
+    shape = (local_optimizer_slots(config), network.num_parameters)
     experience = Experience(config, 0)
+    memory = experience.memory
     updates, rate = config.parameter_server.local_updates, tf.constant(1e-4)
 
-    @tf.function(autograph=False)
-    def greedy(parameters: tf.Tensor, observations: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(q_function(parameters, observations), -1, output_type=tf.int32)
-
     def learn_once(online, slots, steps, batch):
-        learned = learn(online, target, slots, tf.constant(float(steps)), rate, batch)
-        return online + learned.vector, learned.slots
+        seed = tf.constant([0, steps])
+        learned = learn(online, target, slots, tf.constant(float(steps)), rate, seed, batch)
+        return online + learned.vector, learned.slots, learned.errors
 
     def collect(online):
         done = 0
-        while done < config.vector_steps_per_push or not experience.is_warm:
-            observations = tf.constant(experience.environments.observations)
-            experience.step(greedy(online, observations).numpy(), 0.1)
+        while done < config.vector_steps_per_push or not memory.is_warm:
+            inputs = [tf.constant(each) for each in experience.acting]
+            greedy, state = act(online, *inputs, tf.constant([1, done]))
+            experience.step(greedy.numpy(), state.numpy(), 0.1)
             done += 1
 
     def sample():
-        return Transitions(*(tf.constant(array) for array in experience.sample()))
+        batch = memory.sample(progress=0.0)
+        return type(batch)(*(tf.constant(array) for array in batch))
 
-    online = target = tf.constant(initial)
+    online = target = tf.constant(network.initial)
     slots, steps = tf.zeros(shape), 0
     collect(online)
     batch = sample()
-    online, slots = learn_once(online, slots, steps, batch)
+    online, slots, errors = learn_once(online, slots, steps, batch)
     rates = {}
     for name in ("limit", "loop"):
         started, done = time.perf_counter(), 0
@@ -82,8 +80,10 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
             if name == "loop":
                 collect(online)
                 batch = sample()
-            online, slots = learn_once(online, slots, steps, batch)
+            online, slots, errors = learn_once(online, slots, steps, batch)
             slots.numpy()
+            if name == "loop":
+                memory.remember_errors(errors.numpy())
             steps += updates
             done += updates
         rates[name] = done / (time.perf_counter() - started)
