@@ -1,5 +1,7 @@
 """CartPole without its velocities: `--env_module=masked_cartpole --env_id=MaskedCartPole-v1`.
 
+Run with `PYTHONPATH=benchmarks`, so that every task finds this module.
+
 Where the cart and the pole are is seen, how fast they move is not, so one observation does not say
 what to do; two or more do.
 """

@@ -38,8 +38,10 @@ def evaluations(run_dir: pathlib.Path) -> list[tuple[int, float]]:
     return [(int(row["env_steps"]), float(row["eval/episode_return"])) for row in rows]
 
 
-def measure(preset: str, seed: int, folder: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
-    """The evaluations of both ways to go on; what was before is the same."""
+def measure(
+    preset: str, seed: int, folder: pathlib.Path
+) -> tuple[int, dict[str, list[tuple[int, float]]]]:
+    """How many evaluations were before, and all of both ways to go on."""
     stop, end, period = STEPS[preset]
     kept, lost = folder / f"{preset}-{seed}-kept", folder / f"{preset}-{seed}-lost"
     coordinate(
@@ -51,18 +53,18 @@ def measure(preset: str, seed: int, folder: pathlib.Path) -> dict[str, list[tupl
         "--target_return=inf",
         "--replay_files",
     )
+    before = len(evaluations(kept))
     shutil.copytree(kept, lost)
     shutil.rmtree(lost / "workers")
     for run_dir in (kept, lost):
         coordinate("--resume", f"--run_dir={run_dir}", f"--total_env_steps={end}")
-    return {"replay kept": evaluations(kept), "replay lost": evaluations(lost)}
+    return before, {"replay kept": evaluations(kept), "replay lost": evaluations(lost)}
 
 
-def show(preset: str, seed: int, found: dict[str, list[tuple[int, float]]]) -> None:
-    stop = STEPS[preset][0]
+def show(preset: str, seed: int, number: int, found: dict[str, list[tuple[int, float]]]) -> None:
     for way, points in found.items():
-        before = [value for steps, value in points if steps <= stop][-SHOWN:]
-        after = [value for steps, value in points if steps > stop][1 : SHOWN + 1]
+        before = [value for _, value in points[:number]][-SHOWN:]
+        after = [value for _, value in points[number:]][:SHOWN]
         print(
             f"| {preset} | {seed} | {way} | {statistics.mean(before):.1f} | "
             f"{', '.join(f'{value:.0f}' for value in after)} | {statistics.mean(after):.1f} |",
@@ -83,8 +85,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for axis, preset in zip(axes[0], presets, strict=True):
             for seed in range(options.seeds):
-                found = measure(preset, seed, pathlib.Path(folder))
-                show(preset, seed, found)
+                number, found = measure(preset, seed, pathlib.Path(folder))
+                show(preset, seed, number, found)
                 for (way, points), color in zip(found.items(), ("C0", "C1"), strict=True):
                     label = way if not seed else None
                     axis.plot(*zip(*points, strict=True), color=color, label=label, alpha=0.8)

@@ -8,6 +8,9 @@ from typing import Any
 from ps_dqn.errors import UsageError
 from ps_dqn.hyperparameters import REPLAY_CAPACITY
 
+# Updates of a push in which the window of replay=recent can narrow in steps worth the name.
+FEWEST_FOR_RECENT = 8
+
 
 def check(config: Any) -> None:
     """Refuses a `Config` whose options do not go together.
@@ -202,7 +205,12 @@ def _check_rollout(config: Any) -> None:
 
 
 def _check_replay(config: Any) -> None:
-    replay = config.replay
+    replay, updates = config.replay, config.parameter_server.local_updates
+    if replay.replay == "recent" and updates < FEWEST_FOR_RECENT:
+        raise UsageError(
+            f"--local_updates={updates}: with --replay=recent, {FEWEST_FOR_RECENT} or more: its "
+            f"window narrows from minibatch to minibatch of a push"
+        )
     if replay.replay_compression != "none" and not replay.replay_memory:
         raise UsageError(
             f"--replay_compression={replay.replay_compression}: how many transitions fit is not "

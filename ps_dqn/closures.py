@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ps_dqn import batches, bridge
+from ps_dqn import batches, bridge, seeds
 from ps_dqn.batches import Batch
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
@@ -160,15 +160,14 @@ class Closures:
 
         def step(i, observations, state, more):  # type: ignore[no-untyped-def]
             greedy, state = self._network.act(
-                pulled.online, observations, state, pulled.seed + tf.stack([0, i])
+                pulled.online, observations, state, seeds.derive(pulled.seed, i)
             )
-            return i - 1, *bridge.call("step", worker, [greedy, state], specs)
+            return i + 1, *bridge.call("step", worker, [greedy, state], specs)
 
         tf.while_loop(
             lambda i, observations, state, more: more > 0,
             step,
-            # Counted down: learning's seeds count the other way.
-            [tf.constant(-1), pulled.observations, pulled.state, pulled.more],
+            [tf.constant(0), pulled.observations, pulled.state, pulled.more],
             parallel_iterations=1,
         )
 

@@ -6,6 +6,7 @@ from ps_dqn.options import option
 
 CHANGING = ("linear", "cosine", "exponential")
 SCHEDULES = ("constant", *CHANGING)
+NETWORKS = ("mlp", "nature", "minatar", "impala")
 # Each worker's replay where neither a capacity nor a memory is said (transitions).
 REPLAY_CAPACITY = 50_000
 
@@ -49,13 +50,19 @@ class Network:
         (128, 128),
         "Widths of the dense layers, after any convolutions, comma separated (units).",
         low=1,
+        needs={"network": NETWORKS},
     )
     activation: str = option(
         "relu",
         "Activation of the hidden layers.",
         choices=("relu", "gelu", "silu", "tanh", "elu"),
+        needs={"network": NETWORKS},
     )
-    layer_norm: bool = option(True, "Normalise each hidden layer before its activation.")
+    layer_norm: bool = option(
+        True,
+        "Normalise each hidden layer before its activation.",
+        needs={"network": NETWORKS},
+    )
     network_width: int = option(
         1, "Factor of the channels of network=impala.", low=1, needs={"network": ("impala",)}
     )

@@ -15,6 +15,9 @@ from ps_dqn.minibatches import make_source
 from ps_dqn.networks import QNetwork
 from ps_dqn.seeds import derive
 
+# Beside the steps that acting derives its seeds for.
+_UPDATES = 1_000_000
+
 
 class Learned(NamedTuple):
     """What the update loop gives back."""
@@ -58,7 +61,7 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     is_fixed = learning.target_update_period > 0 or config.replay.replay == "rollout"
 
     def gradient(parameters, batch, prepared, index, seed):  # type: ignore[no-untyped-def]
-        seed = derive(seed, index + 1)
+        seed = derive(seed, _UPDATES + index)
         minibatch = source.minibatch(batch, index)
         if is_fixed:
             mine = tf.nest.map_structure(lambda each: each[index], prepared)

@@ -26,11 +26,10 @@ class Memory(Protocol):
 
     @property
     def size(self) -> int:
-        """What can be sampled (rows, or sequences)."""
+        """Rows that can be sampled; a sequence counts as the rows to the next one."""
 
-    @property
-    def nbytes(self) -> int:
-        """What it may use (bytes)."""
+    def begin(self) -> None:
+        """A push begins; what one that was given up half-way has left may have to go."""
 
     def append(
         self,
@@ -94,7 +93,7 @@ class ReplayMemory:
         if folder is None:
             plan.check_memory(1)
         layout = dataclasses.replace(plan.layout, folder=folder)
-        self._replay = Replay(layout, replay_plan.sampler(config.replay), rng)
+        self._replay = Replay(layout, replay_plan.sampler(config), rng)
         self._everyone = np.arange(layout.num_envs)
         self._shape = (config.parameter_server.local_updates, config.learning.batch_size)
         # A sequence stands for the rows from its start to the next one's.
@@ -106,18 +105,16 @@ class ReplayMemory:
     def is_warm(self) -> bool:
         """See `Memory`; once is enough, for a compressed replay may shrink a little."""
         if not self._is_warm:
-            self._is_warm = self._replay.size * self._rows_per_item >= self._min_size
+            self._is_warm = self.size >= self._min_size
         return self._is_warm
 
     @property
     def size(self) -> int:
         """See `Memory`."""
-        return self._replay.size
+        return self._replay.size * self._rows_per_item
 
-    @property
-    def nbytes(self) -> int:
-        """See `Memory`."""
-        return self._replay.nbytes
+    def begin(self) -> None:
+        """See `Memory`: rows stay rows."""
 
     def append(
         self,
@@ -159,8 +156,6 @@ class ReplayMemory:
 class RolloutMemory:
     """The steps since the last push, each batch of which is all of them."""
 
-    nbytes = 0
-
     def __init__(self, config: Config, environment: EnvironmentSpec, rng: np.random.Generator):
         """See `make`."""
         self._buffer = RolloutBuffer(
@@ -183,6 +178,10 @@ class RolloutMemory:
     def size(self) -> int:
         """See `Memory`."""
         return self._size
+
+    def begin(self) -> None:
+        """See `Memory`: a rollout is of one push."""
+        self._buffer.clear()
 
     def append(
         self,

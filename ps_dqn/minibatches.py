@@ -4,7 +4,6 @@ Shapes: M minibatches of B items each, L rows of a sequence and T of them learne
 transitions in a minibatch (B, or B·T of sequences), F features, P parameters.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
@@ -45,13 +44,11 @@ class Source(Protocol):
 
 def make_source(config: Config, network: QNetwork) -> Source:
     """The kind of batch that the configuration names."""
-    kinds: dict[bool, Callable[[Config, QNetwork], Source]] = {
-        False: TransitionSource,
-        True: SequenceSource,
-    }
     if config.replay.replay == "rollout":
         return RolloutSource(config, network)
-    return kinds[network.state_size > 0](config, network)
+    if network.state_size:
+        return SequenceSource(config, network)
+    return TransitionSource(config, network)
 
 
 class TransitionSource:

@@ -221,7 +221,8 @@ class QNetwork:
     @property
     def has_convolutions(self) -> bool:
         """Whether Keras's own convolutions are in it, also in models within it."""
-        return any(map(_convolves, self._model.layers))
+        layers = self._model._flatten_layers(include_self=False, recursive=True)
+        return any(map(_convolves, layers))
 
     @contextlib.contextmanager
     def _holding(self, parameters: Parameters) -> Iterator[None]:
@@ -232,10 +233,8 @@ class QNetwork:
 
 
 def _convolves(layer: keras.layers.Layer) -> bool:
-    if isinstance(layer, keras.Model):
-        return any(map(_convolves, layer.layers))
-    kinds = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
-    return isinstance(layer, kinds) and not isinstance(layer, PatchConvolution)
+    # Keras has a dozen kinds, without a public class that all are.
+    return "Conv" in type(layer).__name__ and not isinstance(layer, PatchConvolution)
 
 
 def _advance_along(

@@ -1,10 +1,11 @@
 """Which replay an experiment asks for: its layout, its size in bytes and its sampler."""
 
 import dataclasses
+import importlib.util
 import math
 
 from ps_dqn import checks, replay_memory
-from ps_dqn.config import Config, Replay
+from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.hyperparameters import REPLAY_CAPACITY
@@ -47,9 +48,9 @@ class Plan:
         """
         wanted, memory = num_workers * self.nbytes, replay_memory.available()
         if wanted > memory.nbytes:
-            several = f"{num_workers} workers' replays of " if num_workers > 1 else "a replay of "
+            several = f"{num_workers} workers' replays" if num_workers > 1 else "the replay"
             raise UsageError(
-                f"{self.flag}: {several}{replay_memory.show(self.nbytes)} do not fit into the "
+                f"{self.flag}: {several} of {replay_memory.show(self.nbytes)} cannot fit into the "
                 f"{replay_memory.show(memory.nbytes)} {memory.what}: make it less"
             )
 
@@ -68,31 +69,59 @@ def make(config: Config, environment: EnvironmentSpec) -> Plan:
     contents = _contents(config, environment)
     budget = replay_memory.parse(replay.replay_memory) if replay.replay_memory else None
     capacity = replay.replay_capacity
-    flag = f"--replay_capacity={REPLAY_CAPACITY if capacity is None else capacity}"
-    if budget is None:
-        rows = math.ceil((REPLAY_CAPACITY if capacity is None else capacity) / envs)
-        nbytes = contents.nbytes(_whole(rows, contents.sequence_period))
-    else:
-        rows = contents.rows_that_fit(budget)
-        if capacity is None or envs * rows < capacity:
-            flag = f"--replay_memory={replay.replay_memory}"
-        else:
-            rows = math.ceil(capacity / envs)
-        nbytes = contents.nbytes(_whole(rows, contents.sequence_period))
+    if budget is None and capacity is None:
+        capacity = REPLAY_CAPACITY
+    period, flag = contents.sequence_period, f"--replay_capacity={capacity}"
+    rows = 0 if capacity is None else math.ceil(capacity / envs / period) * period
+    if budget is not None:
+        fitting = contents.rows_that_fit(budget)
+        if capacity is None or fitting < rows:
+            rows, flag = fitting, f"--replay_memory={replay.replay_memory}"
         checks.check_capacity(config, envs * rows, f"{flag} ({envs * rows:,} transitions)")
-    arena_bytes = 0
+    nbytes, arena_bytes = contents.nbytes(rows), 0
     if budget is not None and contents.compressed_bytes:
-        arena_bytes, nbytes = contents.arena_bytes(budget, rows), budget
+        arena_bytes, nbytes = _arena(config, contents, rows, budget)
     return Plan(_layout(config, environment, rows, arena_bytes), nbytes, flag)
 
 
-def sampler(config: Replay) -> Sampler:
+def sampler(config: Config) -> Sampler:
     """How it draws."""
-    if config.replay == "prioritized":
-        return Prioritized(config.priority_alpha, config.priority_beta, config.priority_epsilon)
-    if config.replay == "recent":
-        return Recent(config.recency_eta, config.recency_min_size)
+    replay = config.replay
+    if replay.replay == "prioritized":
+        return Prioritized(replay.priority_alpha, replay.priority_beta, replay.priority_epsilon)
+    if replay.replay == "recent":
+        # It counts what it draws, which sequences may be.
+        period = replay.sequence_period if config.state_size else 1
+        return Recent(replay.recency_eta, math.ceil(replay.recency_min_size / period))
     return Uniform()
+
+
+def _arena(
+    config: Config, contents: replay_memory.Contents, rows: int, budget: int
+) -> tuple[int, int]:
+    """Bytes for compressed frames, and of the whole replay.
+
+    Raises:
+        UsageError: frames that do not shrink might not leave enough to learn from.
+    """
+    if importlib.util.find_spec("lz4") is None:
+        raise UsageError(
+            "--replay_compression=lz4: needs a package that is not installed: pip install "
+            '"ps-dqn[compression]"'
+        )
+    envs = contents.num_envs
+    # lz4 makes what it cannot compress a little larger.
+    largest = contents.observation_bytes + contents.observation_bytes // 128 + 64
+    wanted = contents.arena_bytes(budget, rows)
+    arena_bytes = min(wanted, envs * rows * largest)
+    least = min(rows, arena_bytes // envs // largest)
+    checks.check_capacity(
+        config,
+        envs * least,
+        f"--replay_memory={config.replay.replay_memory} (at least {envs * least:,} transitions, "
+        f"whatever frames shrink to)",
+    )
+    return arena_bytes, budget - wanted + arena_bytes
 
 
 def _contents(config: Config, environment: EnvironmentSpec) -> replay_memory.Contents:
@@ -135,9 +164,5 @@ def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes
         sequence_length=replay.sequence_length if is_recurrent else 0,
         sequence_period=replay.sequence_period if is_recurrent else 0,
         state_size=config.state_size,
+        source=f"{config.environment.env_id} {config.environment.env_kwargs}",
     )
-
-
-def _whole(rows: int, period: int) -> int:
-    """Rows rounded up to whole periods."""
-    return math.ceil(rows / period) * period

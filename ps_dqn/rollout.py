@@ -49,7 +49,7 @@ class RolloutBuffer:
         self._observation_shape, self._observation_dtype = observation_shape, observation_dtype
         self._gamma = gamma
         self._rng = rng
-        self._start()
+        self.clear()
 
     @property
     def is_complete(self) -> bool:
@@ -91,10 +91,11 @@ class RolloutBuffer:
         rollout.goes_on[-1] = 0
         epochs = minibatches * batch_size // total
         order = np.concatenate([self._rng.permutation(total) for _ in range(epochs)])
-        self._start()
+        self.clear()
         return rollout._replace(order=order.astype(np.int32).reshape(minibatches, batch_size))
 
-    def _start(self) -> None:
+    def clear(self) -> None:
+        """Forgets what is there; the next rollout begins."""
         self._made = 0
         observations = np.empty(self._shape + self._observation_shape, self._observation_dtype)
         numbers = [np.empty(self._shape, np.float32) for _ in range(4)]

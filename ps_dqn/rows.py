@@ -44,6 +44,7 @@ class Layout:
     sequence_length: int = 0  # trained rows of a sequence; 0: single transitions
     sequence_period: int = 0  # sequences begin at positions that this divides
     state_size: int = 0  # S
+    source: str = ""  # what is acted in; files of another source are not used
 
     @property
     def period(self) -> int:
@@ -172,6 +173,7 @@ class Rows:
             "arena_bytes": layout.arena_bytes,
             "period": layout.period,
             "state_size": layout.state_size,
+            "source": layout.source,
         }
 
     def _frame_shape(self, layout: Layout) -> tuple[int, ...]:
@@ -207,7 +209,8 @@ class Rows:
                 raise UsageError(
                     f"--frame_stack={self._stack}: in environment {env} an observation is not the "
                     f"one before it moved by one frame, so observations are not a sliding stack "
-                    f"of frames: leave --frame_stack out, then they are stored whole"
+                    f"of frames: leave --frame_stack out, then they are stored whole (an image of "
+                    f"{self._stack} channels that come first looks like a stack, too)"
                 )
 
     def _write_older_frames(self, envs: np.ndarray, observations: np.ndarray) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import secrets
+import shutil
 from typing import Any
 
 from ps_dqn.errors import UsageError
@@ -47,10 +48,15 @@ def new_path(env_id: str) -> pathlib.Path:
     return path
 
 
-def identity(path: pathlib.Path) -> str:
-    """A run's own name, the same whenever it is resumed."""
+def identity(path: pathlib.Path, is_new: bool) -> str:
+    """A run's own name, the same whenever it is resumed.
+
+    A new run in the folder of one that left no checkpoint gets a name of its own, and what that
+    one's workers kept is removed: it is of other parameters, and maybe of another environment.
+    """
     file = path / IDENTITY
-    if not file.exists():
+    if is_new or not file.exists():
+        shutil.rmtree(path / WORKER_FILES, ignore_errors=True)
         file.write_text(secrets.token_hex(8) + "\n")
     return file.read_text().strip()
 

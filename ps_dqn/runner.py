@@ -116,7 +116,7 @@ def _train(
         environment,
         store,
         network,
-        run_directory.identity(command.folder),
+        run_directory.identity(command.folder, is_new=resumed is None),
     )
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(coordinator, most, in_order=num_workers == 1)
@@ -233,7 +233,8 @@ def _announce(
         counters = resumed.state.counters
         lines.append(
             f"resumed at {counters.env_steps:,} env steps, {counters.updates:,} updates from "
-            f"{resumed.path.name}" + ("" if config.replay.replay_files else "; replay starts empty")
+            f"{resumed.path.name}"
+            + ("; replay starts empty" if memory and not config.replay.replay_files else "")
         )
     for line in lines:
         _say(console, line)

@@ -111,7 +111,7 @@ class Recent(Sampler):
             min_size: the fewest items that a minibatch is drawn from.
         """
         self._eta = eta
-        self._min_size = min_size
+        self.min_size = min_size
 
     def draw(
         self, candidates: Candidates, minibatches: int, batch_size: int, progress: float
@@ -120,7 +120,7 @@ class Recent(Sampler):
         eta = self._eta + (1 - self._eta) * progress
         counts = candidates.end - candidates.first  # [E]
         exponents = 1000 * np.arange(1, minibatches + 1) / minibatches
-        wanted = np.maximum(counts.sum() * eta**exponents, self._min_size)  # [M]
+        wanted = np.maximum(counts.sum() * eta**exponents, self.min_size)  # [M]
         newest = np.minimum(counts, _ages(counts, wanted)[:, None])  # [M, E]
         rows = np.repeat(np.arange(minibatches), batch_size)
         drawn = _draw_newest(candidates, newest, rows, self._rng)

@@ -65,7 +65,9 @@ class Session:
         self._slots, self._slot_steps = np.zeros(shape, np.float32), 0
         self._folder = folder
         if folder is not None:
-            self._slots, self._slot_steps = optimizer_file.load(folder, shape)
+            self._slots, self._slot_steps = optimizer_file.load(
+                folder, config.learning.optimizer, shape
+            )
         self._counters = Counters(0, 0, 0, 0)
         self._epsilon = self._learning_rate = math.nan
         self._progress = 0.0  # share of the run that is done
@@ -104,6 +106,7 @@ class Session:
             return self._pulled(answer, self._nothing, self._nothing)
         self._longest["pull"] = max(self._longest["pull"], self._lap("pull"))
         self._idle = False
+        self.experience.memory.begin()
         self._counters = answer.counters
         self._follow_schedules()
         self._steps_to_make = self._config.vector_steps_per_push
@@ -181,7 +184,9 @@ class Session:
         """Returns int32 1, a mark that nothing failed, and a `Report`, float64 [fields]."""
         self._gather()
         if self._folder is not None:
-            optimizer_file.save(self._folder, self._slots, self._slot_steps)
+            optimizer_file.save(
+                self._folder, self._config.learning.optimizer, self._slots, self._slot_steps
+            )
         fields: dict[str, float] = {name: self._sums[name] for name in Report._fields}
         fields |= {f"time_{phase}": self._sums[f"time_{phase}"] for phase in PHASES}
         fields |= {f"run_{name}": each for name, each in self._counters._asdict().items()}

@@ -14,6 +14,7 @@ MUNCHAUSEN = {"munchausen": True, "double_dqn": False}
 STILL = {"epsilon_schedule": "constant", "learning_rate_schedule": "constant"}
 CHANGING = "{}_schedule=linear or cosine or exponential"
 C51 = {"value_distribution": "c51"}
+CUSTOM, BUILT_IN = {"network": "my:net"}, "network=mlp or nature or minatar or impala"
 RECURRENT = {"recurrent_size": 8, "burn_in": 10, "sequence_length": 20}
 FALLING = {"epsilon_schedule": "exponential", "learning_rate_schedule": "exponential"}
 
@@ -67,6 +68,8 @@ def refused(**values: Any) -> str:
         ({"huber_delta": 2.0, **C51}, "value_distribution=none or qr_dqn or iqn"),
         ({"momentum": 0.5}, "optimizer=sgd"),
         ({"target_update_period": 5, "tau": 0.5}, "tau=0.0"),
+        ({"hidden_sizes": (8,), **CUSTOM}, BUILT_IN),
+        ({"activation": "tanh", **CUSTOM}, BUILT_IN),
     ],
     ids=str,
 )
@@ -267,3 +270,12 @@ def test_a_round_that_nobody_is_waited_for() -> None:
     assert str(caught.value) == (
         "--backup_workers=2: must be less than --num_workers=2, a round waits for the others"
     )
+
+
+def test_recent_experience_needs_several_minibatches_a_push() -> None:
+    values = {"replay": "recent", "num_envs_per_worker": 1}
+    assert refused(**values, local_updates=7) == (
+        "--local_updates=7: with --replay=recent, 8 or more: its window narrows from minibatch to "
+        "minibatch of a push"
+    )
+    Config.from_values({**values, "local_updates": 8})

@@ -161,9 +161,9 @@ def test_a_recurrent_memory_is_warm_by_the_rows_its_sequences_stand_for(opened: 
     acting.act(5)
     assert (acting.memory.size, acting.memory.is_warm) == (0, False)
     acting.act(1)
-    assert (acting.memory.size, acting.memory.is_warm) == (2, True)
+    assert (acting.memory.size, acting.memory.is_warm) == (8, True)
     acting.act(4)
-    assert acting.memory.size == 4
+    assert acting.memory.size == 16
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -242,7 +242,6 @@ def test_a_folder_keeps_replay_for_a_worker_that_comes_back(
     again = opened("NextStep", tmp_path)
     assert again.memory.size == size == LANES * 19
     assert again.memory.is_warm
-    assert again.memory.nbytes > LANES * 100 * 4
     fresh = opened("NextStep")
     assert fresh.memory.size == 0
 
@@ -265,7 +264,6 @@ def test_a_rollout_is_the_steps_just_made(mode: str, opened: Open) -> None:
     acting = opened(mode, **PQN)
     assert acting.memory.is_warm, "a push makes the steps it needs"
     assert acting.memory.size == 12
-    assert acting.memory.nbytes == 0
     for _ in range(3):
         acting.act(6)
         rollout = acting.memory.sample(0.0)

@@ -75,7 +75,7 @@ def test_a_memory_holds_as_much_as_fits(
 ) -> None:
     made = plan(environment, **MEMORY, **options)
     config = Config.from_values({"num_envs_per_worker": ENVS, **MEMORY, **options})
-    replay = Replay(made.layout, replay_plan.sampler(config.replay), np.random.default_rng(0))
+    replay = Replay(made.layout, replay_plan.sampler(config), np.random.default_rng(0))
     assert replay.nbytes == made.nbytes
     # A tree of priorities has a power of two of leaves.
     least = 500_000 if "replay" in options else 970_000
@@ -152,10 +152,12 @@ def test_replay_that_the_machine_cannot_hold(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UsageError) as caught:
         made.check_memory(4)
     assert str(caught.value) == (
-        f"--replay_memory=1MiB: 4 workers' replays of {size} do not fit into the 3.0 MiB of the "
+        f"--replay_memory=1MiB: 4 workers' replays of {size} cannot fit into the 3.0 MiB of the "
         f"machine: make it less"
     )
-    with pytest.raises(UsageError, match=r"^--replay_capacity=1000000: a replay of 24\.8 MiB do"):
+    with pytest.raises(
+        UsageError, match=r"^--replay_capacity=1000000: the replay of 24\.8 MiB cannot"
+    ):
         plan(replay_capacity=10**6).check_memory(1)
 
 
@@ -170,4 +172,42 @@ def test_replay_that_the_machine_cannot_hold(monkeypatch: pytest.MonkeyPatch) ->
     ids=str,
 )
 def test_the_sampler_is_the_one_that_is_named(options: dict[str, str], kind: type) -> None:
-    assert type(replay_plan.sampler(Config.from_values(options).replay)) is kind
+    assert type(replay_plan.sampler(Config.from_values(options))) is kind
+
+
+def test_the_least_window_of_recent_steps_counts_steps_of_sequences_too() -> None:
+    options = {"replay": "recent", "recency_min_size": 1001, "num_envs_per_worker": 1}
+    sequences = {"recurrent_size": 4, "sequence_period": 10}
+    for values, expected in (({}, 1001), (sequences, 101)):
+        sampler = replay_plan.sampler(Config.from_values({**options, **values}))
+        assert isinstance(sampler, Recent)
+        assert sampler.min_size == expected
+
+
+def test_compressed_frames_that_do_not_shrink_must_leave_enough_to_learn_from() -> None:
+    # A worker would wait for ever for a replay that never becomes warm.
+    said = refused(
+        IMAGE,
+        frame_stack=4,
+        replay_compression="lz4",
+        replay_memory="400kB",
+        min_replay_size=900,
+    )
+    assert said.startswith("--min_replay_size=900: must not exceed --replay_memory=400kB (at least")
+
+
+def test_a_capacity_limits_compressed_frames_too() -> None:
+    options = {"frame_stack": 4, "replay_compression": "lz4", "replay_memory": "64GiB"}
+    made = plan(IMAGE, replay_capacity=8000, **options)
+    # 400 bytes a frame, a little more where it cannot be compressed; and the tables.
+    assert made.capacity == 8000
+    assert 8000 * 400 < made.layout.arena_bytes < 8000 * 500
+    assert made.layout.arena_bytes < made.nbytes < 8000 * 550
+
+
+def test_files_of_another_environment_are_another_replay() -> None:
+    sources = {
+        plan(env_id=name, env_kwargs=kwargs).layout.source
+        for name, kwargs in [("A-v0", "{}"), ("B-v0", "{}"), ("A-v0", '{"size": 2}')]
+    }
+    assert len(sources) == 3

@@ -50,6 +50,19 @@ def append(
     into.append(column(*before), np.array([0, 1]), step, column(*after))
 
 
+def test_a_rollout_that_was_given_up_is_forgotten() -> None:
+    kept = buffer()
+    before, after = np.zeros((ENVS, 1), np.float32), np.ones((ENVS, 1), np.float32)
+    nothing = np.zeros(ENVS, np.bool_)
+    step = Step(np.ones(ENVS), nothing, nothing, ~nothing, np.zeros(0, int), before[:0])
+    kept.append(before, np.zeros(ENVS, int), step, after)
+    kept.clear()
+    for _ in range(STEPS):
+        assert not kept.is_complete
+        kept.append(before, np.zeros(ENVS, int), step, after)
+    assert kept.is_complete
+
+
 def test_a_reset_of_its_own_is_a_step_that_does_not_count() -> None:
     # Environment 0 is cut off at the first step, environment 1 terminates at the second.
     steps = buffer()

@@ -195,7 +195,8 @@ def test_recent_steps_are_drawn_more_often(opened: Open) -> None:
         "wide": {"replay": "recent", "recency_eta": 0.99, "recency_min_size": 200},
         "no narrowing": {"replay": "recent", "recency_eta": 1.0, "recency_min_size": 20},
     }.items():
-        worker = opened(**memory, **options)
+        # The window narrows over the minibatches of a push.
+        worker = opened(**memory, local_updates=8, **options)
         worker.pull()
         worker.collect()
         _, *batch = worker.call("sample")
