@@ -26,7 +26,7 @@ COLUMNS = ("game", "algorithm", "seed", "env_steps", "seconds", "eval_return", "
 LAST = 3
 # What only some algorithms have; C51's atoms reach as far as MinAtar's discounted returns, and as
 # far below 0, so that values start near 0.
-EXTRA = {"rainbow": ["--v_min=-20", "--v_max=20"]}
+EXTRA = {"rainbow": ["--v_min=-20", "--v_max=20", "--n_step=3"]}
 
 
 def run(game: str, algorithm: str, seed: int, flags: list[str]) -> list[dict[str, object]]:
