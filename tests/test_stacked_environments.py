@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from test_environments import COUNTING
 
-from ps_dqn import environments
+from ps_dqn import environments, replay_plan
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.experience import Experience
@@ -182,14 +182,18 @@ def test_an_environments_own_vector_form_is_left_for_frames(
     assert envs.observations.tolist() == [[[i, 0, 0], [i, 0, 1]] for i in range(3)]
 
 
-def experience(frame_stack: int, kwargs: dict[str, Any]) -> Experience:
+def configuration(frame_stack: int, kwargs: dict[str, Any]) -> Config:
     values = {
         "env_id": "TestStackedEnvironments/Numbered-v0", "env_kwargs": json.dumps(kwargs),
         "frame_stack": frame_stack, "num_envs_per_worker": 2, "update_period": 2,
         "local_updates": 1, "batch_size": 500, "n_step": 1, "replay_capacity": 200,
         "min_replay_size": 1,
     }  # fmt: skip
-    return Experience(Config.from_values(values), worker=0)
+    return Config.from_values(values)
+
+
+def experience(frame_stack: int, kwargs: dict[str, Any]) -> Experience:
+    return Experience(configuration(frame_stack, kwargs), worker=0)
 
 
 @pytest.mark.parametrize("kwargs", [IMAGE, VECTOR, SELF_STACKING], ids=str)
@@ -216,7 +220,10 @@ def test_replay_gives_back_the_stacks_that_were_acted_on(kwargs: dict[str, Any])
 def test_replay_keeps_each_frame_once() -> None:
     # 240 bytes a frame; the rest of a row is the same.
     kwargs = {"shape": [5, 48]}
-    single, stacked = experience(1, kwargs), experience(4, kwargs)
-    assert stacked.memory.nbytes < 1.1 * single.memory.nbytes
-    for each in (single, stacked):
-        each.close()
+    sizes = {}
+    for frame_stack in (1, 4):
+        config = configuration(frame_stack, kwargs)
+        made = replay_plan.make(config, environments.describe(config.environment))
+        assert (frame_stack > 1) == (made.layout.observation_shape[0] == 4)
+        sizes[frame_stack] = made.nbytes
+    assert sizes[4] < 1.1 * sizes[1]
