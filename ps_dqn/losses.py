@@ -190,6 +190,20 @@ def squared(errors: tf.Tensor) -> tf.Tensor:
     return 0.5 * errors**2
 
 
+def regression(errors: tf.Tensor, kind: str, huber_delta: float) -> tf.Tensor:
+    """The loss of TD errors that `--loss` names: huber or squared.
+
+    Args:
+        errors: any shape.
+        kind: which.
+        huber_delta: see `huber`.
+
+    Returns:
+        Losses of the same shape.
+    """
+    return huber(errors, huber_delta) if kind == "huber" else squared(errors)
+
+
 def clip_by_norm(gradient: tf.Tensor, max_norm: float) -> tuple[tf.Tensor, tf.Tensor]:
     """Scales a gradient down to a largest Euclidean norm; 0 leaves it as it is.
 

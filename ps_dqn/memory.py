@@ -97,7 +97,7 @@ class ReplayMemory:
         self._everyone = np.arange(layout.num_envs)
         self._shape = (config.parameter_server.local_updates, config.learning.batch_size)
         # A sequence stands for the rows from its start to the next one's.
-        self._rows_per_item = layout.sequence_period if layout.sequence_length else 1
+        self._rows_per_item = layout.period
         self._min_size = config.replay.min_replay_size
         self._is_warm = False
 

@@ -211,10 +211,7 @@ class RolloutSource:
         outputs = self._network.outputs(parameters, features, asked)
         chosen = losses.chosen_values(outputs, minibatch.actions)  # [B]
         errors = prepared - chosen
-        if self._value.loss == "huber":
-            loss = losses.huber(errors, self._value.huber_delta)
-        else:
-            loss = losses.squared(errors)
+        loss = losses.regression(errors, self._value.loss, self._value.huber_delta)
         mean = tf.reduce_mean(minibatch.weights * loss)
         return MinibatchLoss(mean, tf.abs(errors), tf.reduce_mean(chosen))
 

@@ -144,10 +144,7 @@ class ExpectedValue(_Base):
         outputs = self._network.outputs(parameters, features, derive(seed, _ONLINE))  # [K, A]
         chosen = losses.chosen_values(outputs, outcomes.actions)  # [K]
         errors = self._targets(parameters, next_features, outcomes, bootstrap, seed) - chosen
-        if self._value.loss == "huber":
-            loss = losses.huber(errors, self._value.huber_delta)
-        else:
-            loss = losses.squared(errors)
+        loss = losses.regression(errors, self._value.loss, self._value.huber_delta)
         return Losses(loss, tf.abs(errors), chosen)
 
     def _targets(

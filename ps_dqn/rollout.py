@@ -67,6 +67,8 @@ class RolloutBuffer:
             step: what came of it.
             after: observations to act on next, [E, …].
         """
+        if not self._made:
+            self._rollout = self._allocate()
         t, rollout = self._made, self._rollout
         rollout.observations[t] = before
         rollout.actions[t] = actions
@@ -97,9 +99,11 @@ class RolloutBuffer:
     def clear(self) -> None:
         """Forgets what is there; the next rollout begins."""
         self._made = 0
+
+    def _allocate(self) -> Rollout:
         observations = np.empty(self._shape + self._observation_shape, self._observation_dtype)
         numbers = [np.empty(self._shape, np.float32) for _ in range(4)]
-        self._rollout = Rollout(
+        return Rollout(
             observations,
             np.empty(self._shape, np.int32),
             numbers[0],
