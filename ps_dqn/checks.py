@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ps_dqn.errors import UsageError
-from ps_dqn.hyperparameters import REPLAY_CAPACITY
+from ps_dqn.hyperparameters import NETWORKS, REPLAY_CAPACITY
 
 # Updates of a push in which the window of replay=recent can narrow in steps worth the name.
 FEWEST_FOR_RECENT = 8
@@ -20,6 +20,7 @@ def check(config: Any) -> None:
     """
     _check_needs(config)
     _check_env_kwargs(config.environment.env_kwargs)
+    check_network(config.network, config.value)
     _check_outer_step(config.parameter_server)
     _check_schedules(config)
     _check_values(config)
@@ -68,6 +69,38 @@ def _check_needs(config: Any) -> None:
 
 def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def check_network(network: Any, value: Any) -> None:
+    """Refuses a network that is not known, or a user's with parts of the others.
+
+    Args:
+        network: `config.Network`.
+        value: `config.Value`.
+
+    Raises:
+        UsageError: with the flags and what to do.
+    """
+    name = network.network
+    if name in NETWORKS:
+        return
+    if ":" not in name:
+        raise UsageError(
+            f"--network={name}: unknown: use {', '.join(NETWORKS)}, or your own as "
+            f"package.module:function"
+        )
+    asked = {
+        "--dueling": network.dueling,
+        "--noisy": network.noisy,
+        "--recurrent_size": network.recurrent_size,
+        "--value_distribution=iqn": value.value_distribution == "iqn",
+    }
+    flags = [flag for flag, wanted in asked.items() if wanted]
+    if flags:
+        raise UsageError(
+            f"--network={name}: cannot be combined with {', '.join(flags)}, which is built into "
+            f"the other networks: leave it out, or build it yourself"
+        )
 
 
 def _check_outer_step(shape: Any) -> None:

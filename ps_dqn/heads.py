@@ -124,7 +124,6 @@ def custom(network: Network, value: Value, environment: EnvironmentSpec, seed: i
             would not share.
     """
     name = network.network
-    _refuse_built_in(network, value)
     function = _function(name)
     shape = environment.observation_shape
     num_outputs = environment.num_actions * (num_atoms(value) or 1)
@@ -142,21 +141,6 @@ def custom(network: Network, value: Value, environment: EnvironmentSpec, seed: i
     _check_outputs(name, found, num_outputs)
     _check_weights(name, model)
     return CustomHead(model, value, environment)
-
-
-def _refuse_built_in(network: Network, value: Value) -> None:
-    asked = {
-        "--dueling": network.dueling,
-        "--noisy": network.noisy,
-        "--recurrent_size": network.recurrent_size,
-        "--value_distribution=iqn": value.value_distribution == "iqn",
-    }
-    flags = [flag for flag, wanted in asked.items() if wanted]
-    if flags:
-        raise UsageError(
-            f"--network={network.network}: cannot be combined with {', '.join(flags)}, which is "
-            f"built into the other networks: leave it out, or build it yourself"
-        )
 
 
 def _function(name: str) -> Callable[..., Any]:

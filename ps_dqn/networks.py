@@ -16,10 +16,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from ps_dqn import heads, torsos
+from ps_dqn import checks, heads, torsos
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.errors import UsageError
 from ps_dqn.layers import LSTM, Factory, PatchConvolution, run
 
 
@@ -36,21 +35,17 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     Raises:
         UsageError: there is no such network, or it does not fit the environment.
     """
-    if network.network in torsos.NAMES:
-        factory = Factory(network, seed)
-        layers = torsos.build(network, environment, factory)
-        for width in network.hidden_sizes[:-1]:
-            layers += factory.hidden(width)
-        lstm = factory.lstm(network.recurrent_size) if network.recurrent_size else None
-        head = heads.Head(network, value, environment.num_actions, factory)
-        return QNetwork(layers, lstm, head, value, environment)
+    checks.check_network(network, value)
     if ":" in network.network:
         whole = heads.custom(network, value, environment, seed)
         return QNetwork([keras.layers.Flatten()], None, whole, value, environment)
-    raise UsageError(
-        f"--network={network.network}: unknown: use {', '.join(torsos.NAMES)}, or your own as "
-        f"package.module:function"
-    )
+    factory = Factory(network, seed)
+    layers = torsos.build(network, environment, factory)
+    for width in network.hidden_sizes[:-1]:
+        layers += factory.hidden(width)
+    lstm = factory.lstm(network.recurrent_size) if network.recurrent_size else None
+    head = heads.Head(network, value, environment.num_actions, factory)
+    return QNetwork(layers, lstm, head, value, environment)
 
 
 # A parameter vector [P], or its weights as `QNetwork.cut` returns them.

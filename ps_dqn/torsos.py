@@ -13,7 +13,6 @@ from ps_dqn.layers import Factory
 
 # Least height and width of an image: what the convolutions without padding leave one pixel of.
 LEAST = {"nature": 36, "minatar": 3, "impala": 1}
-NAMES = ("mlp", *LEAST)
 _IMPALA_CHANNELS = (16, 32, 32)
 
 

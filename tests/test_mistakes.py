@@ -104,6 +104,16 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
             "--replay_capacity=159: 32 environments with --n_step=3 need 160 or more",
         ),
         (
+            ["--network=resnet"],
+            "--network=resnet: unknown: use mlp, nature, minatar, impala, or your own as "
+            "package.module:function",
+        ),
+        (
+            ["--network=my_net:build", "--dueling"],
+            "--network=my_net:build: cannot be combined with --dueling, which is built into the "
+            "other networks: leave it out, or build it yourself",
+        ),
+        (
             ["--backup_workers=1"],
             "--backup_workers=1: has no effect without --aggregation=sync; leave it out (its "
             "default is 0)",

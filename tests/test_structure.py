@@ -55,7 +55,7 @@ SIBLINGS = {
     "replay_memory": {"errors"},
     "optimizer_file": set(),
     # Networks, and how they learn.
-    "networks": {"config", "environments", "errors", "heads", "layers", "torsos"},
+    "networks": {"checks", "config", "environments", "errors", "heads", "layers", "torsos"},
     "torsos": {"config", "environments", "errors", "layers"},
     "heads": {"config", "environments", "errors", "layers"},
     "layers": {"config", "seeds"},
