@@ -97,13 +97,12 @@ class Compressed:
         Raises:
             UsageError: the codec's package is missing, or the arena is too small.
         """
-        self._codec = _import(codec)
+        self._codec = load_codec(codec)
         self._shape = shape
         self._size = int(np.prod(shape))
         self._rows_per_env = rows_per_env
         self._ring = arena_bytes // num_envs
-        # What cannot be compressed grows by a little; two of them must fit.
-        least = 2 * (self._size + self._size // 128 + 64)
+        least = 2 * most_bytes(self._size)
         if self._ring < least:
             raise UsageError(
                 f"a replay of {arena_bytes:,} bytes for compressed observations: {num_envs} "
@@ -211,7 +210,17 @@ class Compressed:
         return start
 
 
-def _import(codec: str) -> Any:
+def most_bytes(size: int) -> int:
+    """What an observation of so many bytes takes at most: what cannot be compressed grows."""
+    return size + size // 128 + 64
+
+
+def load_codec(codec: str) -> Any:
+    """The module of a codec.
+
+    Raises:
+        UsageError: there is no such codec, or its package is missing.
+    """
     if codec not in CODECS:
         raise UsageError(
             f"a replay's compression {codec!r}: there is no such codec, only {', '.join(CODECS)}"
@@ -220,6 +229,6 @@ def _import(codec: str) -> Any:
         return importlib.import_module("lz4.block")
     except ImportError:
         raise UsageError(
-            f"a replay's compression {codec!r} needs a package that is not installed: "
+            f"--replay_compression={codec}: needs a package that is not installed: "
             f"pip install 'ps-dqn[compression]'"
         ) from None

@@ -1,10 +1,9 @@
 """Which replay an experiment asks for: its layout, its size in bytes and its sampler."""
 
 import dataclasses
-import importlib.util
 import math
 
-from ps_dqn import checks, replay_memory
+from ps_dqn import checks, observations, replay_memory
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -102,16 +101,11 @@ def _arena(
     """Bytes for compressed frames, and of the whole replay.
 
     Raises:
-        UsageError: frames that do not shrink might not leave enough to learn from.
+        UsageError: frames that do not shrink might not leave enough to learn from, or the
+            codec's package is missing.
     """
-    if importlib.util.find_spec("lz4") is None:
-        raise UsageError(
-            "--replay_compression=lz4: needs a package that is not installed: pip install "
-            '"ps-dqn[compression]"'
-        )
-    envs = contents.num_envs
-    # lz4 makes what it cannot compress a little larger.
-    largest = contents.observation_bytes + contents.observation_bytes // 128 + 64
+    observations.load_codec(config.replay.replay_compression)  # or say what is missing
+    envs, largest = contents.num_envs, observations.most_bytes(contents.observation_bytes)
     wanted = contents.arena_bytes(budget, rows)
     arena_bytes = min(wanted, envs * rows * largest)
     least = min(rows, arena_bytes // envs // largest)

@@ -42,6 +42,7 @@ SIBLINGS = {
     "batches": {"config", "environments", "replay", "rollout"},
     "rollout": {"environments"},
     "replay_plan": {
+        "observations",
         "checks", "config", "environments", "errors", "hyperparameters", "replay", "replay_memory",
         "samplers",
     },
