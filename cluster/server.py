@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from cluster import health, ordinal
 from cluster.spec import ClusterSpec, Task
 
 # How long clean-up may take before the task leaves anyway (seconds).
@@ -44,9 +45,13 @@ def serve(
     *,
     intra_op_threads: int,
     inter_op_threads: int,
+    health_port: int = 0,
+    collector: Any = None,
     on_stop: Callable[[], None] | None = None,
 ) -> NoReturn:
-    """Serves one task until SIGTERM, then leaves with exit code 0 within a second.
+    """Serves one task until SIGTERM, then leaves within a second.
+
+    Its exit code is 0, but 143 in a Kubernetes Job: there, 0 would say that its work is done.
 
     TensorFlow's own `Server.join()` waits in C++, where Python's signal handlers never run; here
     the main thread waits in Python instead. A TensorFlow server cannot be shut down in its
@@ -57,14 +62,23 @@ def serve(
         task: this process's place in it.
         intra_op_threads: threads one operation may use.
         inter_op_threads: operations that may run at the same time.
+        health_port: where `health` is served; 0: nowhere.
+        collector: of the task's metrics, for `health`.
         on_stop: releases what the task holds beside the server.
+
+    Raises:
+        HealthError: health cannot be served.
     """
+    own = health.OwnServer(spec.addresses(task.job)[task.index])
+    if health_port:
+        health.start(health_port, own.is_alive, own.is_ready, collector)
     asked_to_stop: list[int] = []
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: asked_to_stop.append(number))
     # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _server = start(spec, task, session_config(intra_op_threads, inter_op_threads))
+    own.started()
     # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not
     # wake a lock, and a handler that sets an event can deadlock on that event's own lock.
     while not asked_to_stop:
@@ -74,4 +88,4 @@ def serve(
         cleaner.start()
         cleaner.join(STOP_SECONDS)
 
-    os._exit(0)
+    os._exit(128 + signal.SIGTERM if ordinal.is_of_a_job() else 0)

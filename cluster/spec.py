@@ -106,6 +106,7 @@ class Placement:
     start_method: str
     intra_op_threads: int
     inter_op_threads: int
+    health_port: int = 0
 
 
 def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:
@@ -146,6 +147,31 @@ def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:
         tuple(jobs.get("worker", [])),
     )
     return spec, _task_of(config, spec)
+
+
+# In an address: the number of each of a job's tasks.
+NUMBER = "{}"
+
+
+def is_numbered(addresses: Sequence[str]) -> bool:
+    """Whether an address stands for several, one for each number."""
+    return any(NUMBER in address for address in addresses)
+
+
+def numbered(addresses: Sequence[str], count: int) -> tuple[str, ...]:
+    """One job's addresses: as they are given, or those that a single one with `{}` stands for.
+
+    Raises:
+        ClusterSpecError: an address with `{}` is not the only one.
+    """
+    if not is_numbered(addresses):
+        return tuple(addresses)
+    if len(addresses) > 1:
+        raise ClusterSpecError(
+            f"{','.join(addresses)}: an address with {NUMBER} stands for all of a job's tasks and "
+            f"must be the only one"
+        )
+    return tuple(addresses[0].replace(NUMBER, str(i)) for i in range(count))
 
 
 def from_hosts(

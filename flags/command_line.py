@@ -9,9 +9,9 @@ from typing import NoReturn
 
 from absl import flags as absl_flags
 
+from ps_dqn.endings import INTERRUPTED, WRONG_USAGE
+
 PRESETS = pathlib.Path(__file__).parent / "presets"
-USAGE_EXIT_CODE = 2
-INTERRUPTED_EXIT_CODE = 130
 
 
 def new_flags() -> absl_flags.FlagValues:
@@ -29,7 +29,7 @@ def new_flags() -> absl_flags.FlagValues:
 def refuse(error: object) -> NoReturn:
     """Says what is wrong in one line and leaves with the exit code for wrong usage."""
     print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-    sys.exit(USAGE_EXIT_CODE)
+    sys.exit(WRONG_USAGE)
 
 
 def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 1
     except KeyboardInterrupt:
-        code = INTERRUPTED_EXIT_CODE
+        code = INTERRUPTED
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from absl import flags as absl_flags
 
 from cluster import lifeline
+from cluster.health import HealthError
 from cluster.spec import ClusterSpecError
 from flags import command_line, tasks
 
@@ -17,9 +18,12 @@ NAMES = (
     "chief_host",
     "ps_hosts",
     "worker_hosts",
+    "num_ps",
+    "num_workers",
     "task_index",
     "intra_op_threads",
     "inter_op_threads",
+    "health_port",
 )
 
 
@@ -32,7 +36,8 @@ def run(
 
     Args:
         job: the cluster's name for such tasks.
-        serve: called with the cluster, the task, its numbers of threads and further flags' values.
+        serve: called with the cluster, the task, its numbers of threads, its port for probes and
+            further flags' values.
         define_more: defines the further flags and returns their names.
     """
     values = command_line.new_flags()
@@ -57,5 +62,9 @@ def run(
     address = spec.addresses(job)[task.index]
     print(f"{task} serves at {address}", flush=True)
     others = [values[name].value for name in more]
-    serve(spec, task, values.intra_op_threads, values.inter_op_threads, *others)
+    threads = (values.intra_op_threads, values.inter_op_threads)
+    try:
+        serve(spec, task, *threads, values.health_port, *others)
+    except HealthError as error:
+        command_line.refuse(error)
     return 0

@@ -5,6 +5,7 @@ import sys
 
 from absl import flags as absl_flags
 
+from cluster import ordinal
 from cluster import spec as cluster_spec
 from cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
 
@@ -12,16 +13,29 @@ KINDS = ("auto", "local", "in_process", "remote")
 
 
 def define_addresses(values: absl_flags.FlagValues) -> None:
-    """The flags every task has: an alternative to TF_CONFIG, and thread pools."""
+    """The flags every task has: where all tasks are, thread pools, and its port for probes."""
     absl_flags.DEFINE_string(
-        "chief_host", "", "The coordinator's address (host:port).", flag_values=values
+        "chief_host",
+        "",
+        "The coordinator's address (host:port). TF_CONFIG, where set, goes before host flags.",
+        flag_values=values,
     )
     absl_flags.DEFINE_list(
-        "ps_hosts", [], "The parameter servers' addresses (host:port,…).", flag_values=values
+        "ps_hosts",
+        [],
+        "The parameter servers' addresses (host:port,…), or one with {} in the place of the "
+        "number, for num_ps of them.",
+        flag_values=values,
     )
     absl_flags.DEFINE_list(
-        "worker_hosts", [], "The workers' addresses (host:port,…).", flag_values=values
+        "worker_hosts",
+        [],
+        "The workers' addresses (host:port,…), or one with {} in the place of the number, for "
+        "num_workers of them.",
+        flag_values=values,
     )
+    absl_flags.DEFINE_integer("num_ps", 1, "Parameter servers (tasks).", 1, flag_values=values)
+    absl_flags.DEFINE_integer("num_workers", 2, "Workers (tasks).", 1, flag_values=values)
     absl_flags.DEFINE_integer(
         "intra_op_threads", 1, "Threads one operation of a task may use.", 1, flag_values=values
     )
@@ -33,12 +47,31 @@ def define_addresses(values: absl_flags.FlagValues) -> None:
         2,
         flag_values=values,
     )
+    define_health(values)
+
+
+def define_health(values: absl_flags.FlagValues) -> None:
+    """The flag of everything that may be probed."""
+    absl_flags.DEFINE_integer(
+        "health_port",
+        0,
+        "Where to serve /livez, /readyz and /metrics over HTTP (port); 0: nowhere. Needs the "
+        'extra: pip install "ps-dqn[metrics]".',
+        0,
+        2**16 - 1,
+        flag_values=values,
+    )
 
 
 def define_task(values: absl_flags.FlagValues) -> None:
     """The flag of a worker or parameter server without TF_CONFIG."""
     absl_flags.DEFINE_integer(
-        "task_index", 0, "Which task of its job this is, from 0.", 0, flag_values=values
+        "task_index",
+        None,
+        "Which task of its job this is, from 0. Default: 0; where an address has {}, the "
+        "environment's POD_INDEX or JOB_COMPLETION_INDEX, or the number that ends the host name.",
+        0,
+        flag_values=values,
     )
 
 
@@ -63,16 +96,6 @@ def define_placement(values: absl_flags.FlagValues) -> None:
         "that were started elsewhere (remote, from TF_CONFIG or the host flags). auto is remote "
         "where TF_CONFIG or host flags are given, else local.",
         flag_values=values,
-    )
-    absl_flags.DEFINE_integer(
-        "num_ps",
-        1,
-        "Parameter servers of a cluster on this machine (tasks).",
-        1,
-        flag_values=values,
-    )
-    absl_flags.DEFINE_integer(
-        "num_workers", 2, "Workers of a cluster on this machine (tasks).", 1, flag_values=values
     )
     absl_flags.DEFINE_enum(
         "start_method",
@@ -103,7 +126,12 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
     else:
         spec = cluster_spec.on_this_machine(values.num_ps, values.num_workers)
     return Placement(
-        kind, spec, values.start_method, values.intra_op_threads, values.inter_op_threads
+        kind,
+        spec,
+        values.start_method,
+        values.intra_op_threads,
+        values.inter_op_threads,
+        values.health_port,
     )
 
 
@@ -121,14 +149,20 @@ def read_task(values: absl_flags.FlagValues, job: str) -> tuple[ClusterSpec, Tas
     return spec, task
 
 
-def _read_task(values: absl_flags.FlagValues, job: str, index: int) -> tuple[ClusterSpec, Task]:
+def _read_task(
+    values: absl_flags.FlagValues, job: str, index: int | None
+) -> tuple[ClusterSpec, Task]:
     tf_config = os.environ.get("TF_CONFIG", "")
-    if values.chief_host or values.ps_hosts or values.worker_hosts:
-        return cluster_spec.from_hosts(
-            values.chief_host, values.ps_hosts, values.worker_hosts, Task(job, index)
-        )
     if tf_config:
         return cluster_spec.from_tf_config(tf_config)
-    raise ClusterSpecError(
-        "no cluster is described: set TF_CONFIG, or --chief_host, --ps_hosts and --worker_hosts"
-    )
+    if not (values.chief_host or values.ps_hosts or values.worker_hosts):
+        raise ClusterSpecError(
+            "no cluster is described: set TF_CONFIG, or --chief_host, --ps_hosts and --worker_hosts"
+        )
+    ps = cluster_spec.numbered(values.ps_hosts, values.num_ps)
+    workers = cluster_spec.numbered(values.worker_hosts, values.num_workers)
+    if index is None:
+        own = values.worker_hosts if job == "worker" else values.ps_hosts
+        is_numbered = job != "chief" and cluster_spec.is_numbered(own)
+        index = ordinal.find() if is_numbered else 0
+    return cluster_spec.from_hosts(values.chief_host, ps, workers, Task(job, index))

@@ -43,6 +43,10 @@ class Host(Protocol):
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
         """Functions of NumPy arrays that return a sequence of them."""
 
+    @property
+    def figures(self) -> Any:
+        """What `exporter` makes metrics of; None where there is nothing to show."""
+
     def close(self) -> None:
         """Lets go of what the host holds."""
 
@@ -127,6 +131,11 @@ def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
 
 
 _TAKE_ERROR = "take_error"
+
+
+def figures() -> Any:
+    """What this task's host has to show, once a run has made it; on any thread."""
+    return next((host.figures for host in list(_hosts.values())), None)
 
 
 def close() -> None:

@@ -26,6 +26,7 @@ PLACEMENT_FLAGS = (
     "inter_op_threads",
 )
 FILE_FLAGS = ("run_dir", "resume")
+HEALTH_FLAGS = ("health_port",)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -113,6 +114,7 @@ def _print_help(values: absl_flags.FlagValues) -> None:
             **experiment.topics(),
             "Where the tasks run.": PLACEMENT_FLAGS,
             "Where the files go.": FILE_FLAGS,
+            "How it is watched.": HEALTH_FLAGS,
         },
     )
 

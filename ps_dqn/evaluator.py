@@ -4,17 +4,24 @@ It needs the run directory alone, no cluster, and may run beside a training that
 """
 
 import dataclasses
+import math
 import os
 import pathlib
-from collections.abc import Sequence
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from absl import flags as absl_flags
 
+from cluster import health
 from flags import command_line, experiment, tasks
-from ps_dqn import run_directory
+from ps_dqn import endings, run_directory
 from ps_dqn.errors import UsageError
 
-FLAGS = ("run_dir", "checkpoint", "episodes", "evaluation_seed")
+FLAGS = ("run_dir", "checkpoint", "follow", "episodes", "evaluation_seed", "health_port")
+# From one look for a run to the next (seconds).
+PERIOD = 1.0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,13 +39,62 @@ def main(argv: Sequence[str]) -> int:
     try:
         command_line.parse(values, argv)
         folder = pathlib.Path(values.run_dir)
+        shown = _Shown()
+        if values.follow:
+            _begin_to_follow(values, folder, shown)
+        elif values.health_port:
+            raise UsageError(
+                f"--health_port={values.health_port}: has no effect without --follow; leave it out"
+            )
         flagfile = folder / run_directory.FLAGFILE
         if not values.run_dir or not flagfile.exists():
             raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
         command_line.parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
-        return _evaluate(values, folder)
+        return _evaluate(values, folder, shown)
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
+
+
+class _Shown:
+    """What Prometheus is told; read by the health server's thread."""
+
+    def __init__(self) -> None:
+        self._last, self._evaluations = (math.nan, math.nan), 0
+
+    def add(self, mean_return: float, env_steps: int) -> None:
+        """Another checkpoint has been played."""
+        self._last, self._evaluations = (mean_return, env_steps), self._evaluations + 1
+
+    def collector(self) -> Any:
+        """A Prometheus collector of it."""
+        from ps_dqn import exporter
+
+        return exporter.evaluator(lambda: exporter.EvaluatorFigures(*self._last, self._evaluations))
+
+
+def _begin_to_follow(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown) -> None:
+    """Answers probes and waits for the run."""
+    if values["checkpoint"].present:
+        raise UsageError(
+            f"--checkpoint={values.checkpoint}: has no effect with --follow, which plays every "
+            f"newest one; leave it out"
+        )
+    if values.health_port:
+        try:
+            health.start(values.health_port, lambda: "", lambda: "", shown.collector())
+        except health.HealthError as error:
+            raise UsageError(f"--health_port: {error}") from None
+    # What is process 1 of a container ignores the signals that it does not handle.
+    signal.signal(signal.SIGTERM, _leave)
+    flagfile = folder / run_directory.FLAGFILE
+    if not flagfile.exists():
+        print(f"waiting for a run in {folder}", flush=True)
+    while not flagfile.exists():
+        time.sleep(PERIOD)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    raise SystemExit(endings.START_AGAIN)
 
 
 def _define() -> absl_flags.FlagValues:
@@ -49,6 +105,13 @@ def _define() -> absl_flags.FlagValues:
     absl_flags.DEFINE_string("run_dir", "", "The run's folder.", flag_values=values)
     absl_flags.DEFINE_enum(
         "checkpoint", "best", ["best", "newest"], "Which checkpoint to play.", flag_values=values
+    )
+    absl_flags.DEFINE_bool(
+        "follow",
+        False,
+        "Wait for the run, play every newest checkpoint it leaves until it has ended, and keep "
+        f"what came of it in its {run_directory.EVALUATIONS}.",
+        flag_values=values,
     )
     absl_flags.DEFINE_integer(
         "episodes", 100, "How many episodes to play (episodes).", 1, flag_values=values
@@ -63,50 +126,34 @@ def _define() -> absl_flags.FlagValues:
     return values
 
 
-def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
-    from ps_dqn import environments, terminal
-    from ps_dqn.checkpoints import Checkpoints
-    from ps_dqn.experience import Evaluation
+def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown) -> int:
+    from ps_dqn import terminal
+    from ps_dqn.checkpoints import Checkpoint, Checkpoints
 
     config = experiment.read(values)
     config = dataclasses.replace(
         config, run=dataclasses.replace(config.run, eval_episodes=values.episodes)
     )
-    environment = environments.describe(config.environment)
     checkpoints = Checkpoints(folder / run_directory.CHECKPOINTS, config.run.keep_checkpoints)
-    checkpoint = checkpoints.best() if values.checkpoint == "best" else checkpoints.newest()
-    if checkpoint is None:
-        raise UsageError(f"--checkpoint={values.checkpoint}: there is none in {folder} yet")
+    found: Iterable[Checkpoint]
+    if not values.follow:
+        checkpoint = checkpoints.best() if values.checkpoint == "best" else checkpoints.newest()
+        if checkpoint is None:
+            raise UsageError(f"--checkpoint={values.checkpoint}: there is none in {folder} yet")
+        found = [checkpoint]
     console = terminal.redirect_to(folder / run_directory.LOGS / "evaluator.log")
+    from ps_dqn import judge
 
-    import tensorflow as tf
-
-    from ps_dqn import networks
-
-    network = networks.build(config.network, config.value, environment, config.run.seed)
-    parameters = tf.constant(checkpoint.state.average)
-
-    @tf.function(autograph=False)
-    def greedy(observations: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return network.act(parameters, observations, state)
-
-    evaluation = Evaluation(config, values.episodes)
-    [observations] = evaluation.begin(values.evaluation_seed)
-    state, playing = tf.zeros([values.episodes, network.state_size]), values.episodes
-    while playing:
-        actions, state = greedy(tf.constant(observations), state)
-        observations, playing = evaluation.step(actions.numpy())
-    returns = evaluation.end()[1]
-    counters = checkpoint.state.counters
-    console.print(
-        f"{config.environment.env_id}, {checkpoint.path.name} of {counters.env_steps:,} env steps: "
-        f"{values.episodes} greedy episodes, mean return {returns.mean():.1f}, "
-        f"median {sorted(returns)[len(returns) // 2]:.1f}, "
-        f"from {returns.min():.1f} to {returns.max():.1f}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    if values.follow:
+        found = judge.new_checkpoints(folder, checkpoints)
+    its_judge = judge.Judge(config, values.episodes, values.evaluation_seed)
+    for checkpoint in found:
+        judgement = its_judge.judge(checkpoint)
+        if values.follow:
+            judge.append(folder, judgement)
+            shown.add(judgement.returns.mean(), checkpoint.state.counters.env_steps)
+        line = f"{config.environment.env_id}, {judgement.describe()}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

@@ -241,7 +241,9 @@ class Replay:
         low=2,
     )
     replay_memory: str = option(
-        "", "Memory of each worker's replay, like 2GiB or 500MB. Default: what its capacity needs."
+        "",
+        "Memory of each worker's replay, like 2GiB, or a share like 50% of its container's limit "
+        "or of its part of this machine. Default: what its capacity needs.",
     )
     replay_compression: str = option(
         "none",

@@ -86,6 +86,14 @@ class WorkerLedger:
             elif math.isfinite(value):
                 totals[name] += value
 
+    def total(self, field: str) -> float:
+        """The sum of one field of a report over all workers and closures."""
+        return math.fsum(totals[field] for totals in self._totals.values())
+
+    def phase_seconds(self) -> dict[str, float]:
+        """The time of all workers in each phase (seconds)."""
+        return {phase: self.total(f"time_{phase}") for phase in PHASES}
+
     def rows(self) -> dict[int, dict[str, float]]:
         """What each worker did, by the names of `WORKER_COLUMNS`; NaN where it did nothing."""
         pace = {worker: _pace(totals) for worker, totals in self._totals.items()}

@@ -28,6 +28,10 @@ class Memory(Protocol):
     def size(self) -> int:
         """Rows that can be sampled; a sequence counts as the rows to the next one."""
 
+    @property
+    def nbytes(self) -> int:
+        """Memory or disk of everything it holds once it is full (bytes)."""
+
     def begin(self) -> None:
         """A push begins; what one that was given up half-way has left may have to go."""
 
@@ -113,6 +117,11 @@ class ReplayMemory:
         """See `Memory`."""
         return self._replay.size * self._rows_per_item
 
+    @property
+    def nbytes(self) -> int:
+        """See `Memory`."""
+        return self._replay.nbytes
+
     def begin(self) -> None:
         """See `Memory`: rows stay rows."""
 
@@ -178,6 +187,11 @@ class RolloutMemory:
     def size(self) -> int:
         """See `Memory`."""
         return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """See `Memory`."""
+        return self._buffer.nbytes
 
     def begin(self) -> None:
         """See `Memory`: a rollout is of one push."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.config import Config
+from ps_dqn.exporter import ServerFigures
 from ps_dqn.messages import Kind
 from ps_dqn.shard import Shard
 from ps_dqn.state import Counters, State
@@ -20,6 +21,7 @@ class ParameterHost:
 
     def __init__(self) -> None:
         self._shard: Shard | None = None
+        self._size = 0  # parameters
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
@@ -45,6 +47,23 @@ class ParameterHost:
             }
         return methods
 
+    @property
+    def figures(self) -> ServerFigures | None:
+        """What it holds and has done, if it is in a run; on any thread."""
+        shard = self._shard
+        if shard is None:
+            return None
+        ledger = shard.ledger()
+        return ServerFigures(
+            version=shard.tally()["version"],
+            parameters=self._size,
+            pulls=ledger["pulls"],
+            pushes=ledger["pushes"],
+            sent_bytes=ledger["bytes_out"],
+            received_bytes=ledger["bytes_in"],
+            busy_seconds=ledger["seconds"],
+        )
+
     def close(self) -> None:
         """Lets go of the parameters."""
         self._shard = None
@@ -54,6 +73,7 @@ class ParameterHost:
     ) -> list[Any]:
         num_ps, num_workers = map(int, shape)
         parsed = Config.from_json(config.decode())
+        self._size = len(initial)
         self._shard = Shard(parsed, int(session), num_ps, num_workers, initial)
         return [np.int32(1)]
 

@@ -107,6 +107,8 @@ class ParameterStore:
 
     def _followed(self, verdict: tf.Tensor) -> tf.Tensor:
         """Brings a verdict's entries to the servers beside the first; the `Verdict`."""
+        # By way of this worker, so that servers need not reach each other.
+        verdict = tf.ensure_shape(verdict, [None])
         followed = [self._call("follow", i, [verdict], _NUMBER) for i in range(1, self.num_ps)]
         with tf.control_dependencies(followed):
             return self._verdict(tf.identity(verdict))

@@ -22,23 +22,32 @@ _COMPRESSED = 8 + 4  # where a row's bytes begin, and how many they are
 _TREE_NODE = 8  # a sum
 
 
-def parse(text: str) -> int:
+def is_share(text: str) -> bool:
+    """Whether a size is a share of the memory a worker may use, which may differ among them."""
+    return text.strip().endswith("%")
+
+
+def parse(text: str, available_bytes: int | None = None) -> int:
     """The bytes that a size stands for.
 
     Args:
         text: a number, alone or with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB
-            (powers of 1024).
+            (powers of 1024); or one with %, a share of what is available.
+        available_bytes: of which a share is; None: what this process may use.
 
     Raises:
-        UsageError: it is no such size, or less than a byte.
+        UsageError: it is no such size, less than a byte, or not less than everything.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip(), re.ASCII | re.IGNORECASE)
-    unit = _UNITS.get(match[2].upper()) if match else None
-    nbytes = int(float(match[1]) * unit) if match and unit else 0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*|%)", text.strip(), re.ASCII | re.IGNORECASE)
+    number, unit = (float(match[1]), match[2].upper()) if match else (0.0, "")
+    if unit == "%" and 0 < number < 100:
+        available_bytes = available().nbytes if available_bytes is None else available_bytes
+        return int(available_bytes * number / 100)
+    nbytes = int(number * _UNITS.get(unit, 0))
     if not nbytes:
         raise UsageError(
-            f"--replay_memory={text}: not a size: write bytes or a number with a unit, such as "
-            f"2GiB, 500MB or 1073741824"
+            f"--replay_memory={text}: not a size: write bytes, a number with a unit, such as "
+            f"2GiB, 500MB or 1073741824, or a share of the worker's memory, such as 50%"
         )
     return nbytes
 

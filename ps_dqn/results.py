@@ -8,7 +8,7 @@ import rich.box
 from rich.console import Console
 from rich.table import Table
 
-from ps_dqn import __version__, learning_curve, run_directory
+from ps_dqn import __version__, endings, learning_curve, run_directory
 from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.config import Config
 from ps_dqn.networks import QNetwork
@@ -60,7 +60,7 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     titles = {
         "solved": "Solved: three evaluations in a row reached the target return",
         "finished": "Finished: total_env_steps reached",
-        "stopped": "Stopped; the same command with --resume goes on from here",
+        endings.STOPPED: "Stopped; the same command with --resume goes on from here",
     }
     table = Table(title=titles[summary["reason"]], show_header=False, title_justify="left")
     table.add_row("final evaluation", _number(summary["eval_return"], ".1f"))

@@ -3,6 +3,7 @@
 Shapes: T vector steps, E environments, M minibatches of B steps each.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,14 @@ class RolloutBuffer:
         self._gamma = gamma
         self._rng = rng
         self.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of one rollout (bytes)."""
+        observation = (
+            math.prod(self._observation_shape) * np.dtype(self._observation_dtype).itemsize
+        )
+        return math.prod(self._shape) * (2 * observation + 5 * 4)
 
     @property
     def is_complete(self) -> bool:

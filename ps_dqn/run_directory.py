@@ -1,5 +1,6 @@
 """The folder a run leaves behind, and where things are in it."""
 
+import contextlib
 import csv
 import datetime
 import json
@@ -9,6 +10,7 @@ import secrets
 import shutil
 from typing import Any
 
+from ps_dqn import endings
 from ps_dqn.errors import UsageError
 
 RUNS = pathlib.Path("runs")
@@ -16,6 +18,7 @@ FLAGFILE = "flags.txt"
 METRICS = "metrics.csv"
 WORKERS = "workers.csv"
 SUMMARY = "summary.json"
+EVALUATIONS = "evaluations.csv"  # of an evaluator that follows the run
 CURVE = "learning_curve.png"
 CHECKPOINTS = "checkpoints"
 LOGS = "logs"
@@ -34,6 +37,7 @@ def create(path: pathlib.Path) -> None:
     try:
         for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
             (path / folder).mkdir(parents=True, exist_ok=True)
+        (path / SUMMARY).unlink(missing_ok=True)  # of an end that is none any more
     except OSError as error:
         raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
 
@@ -88,6 +92,14 @@ def read_table(path: pathlib.Path) -> list[dict[str, str]]:
 def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
     """Writes `summary.json`; numbers that are not finite become null."""
     (path / SUMMARY).write_text(json.dumps(_finite(summary), indent=2) + "\n")
+
+
+def has_ended(path: pathlib.Path) -> bool:
+    """Whether a run has reached its end, rather than been stopped on the way."""
+    summary = path / SUMMARY
+    with contextlib.suppress(OSError, ValueError):  # there is none, or it is being written
+        return bool(json.loads(summary.read_text())["reason"] != endings.STOPPED)
+    return False
 
 
 def _finite(value: Any) -> Any:

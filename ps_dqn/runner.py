@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import math
 import pathlib
-import signal
 import sys
 import time
 import traceback
@@ -19,12 +18,14 @@ from typing import Any
 
 from rich.console import Console
 
-from cluster import in_process, local
+from cluster import health, in_process, local, remote
 from cluster.spec import ClusterSpec, Placement, Task
 from ps_dqn import (
     display,
     environments,
+    exporter,
     parameter_server,
+    replay_memory,
     replay_plan,
     run_directory,
     terminal,
@@ -32,10 +33,10 @@ from ps_dqn import (
 )
 from ps_dqn.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.config import Config
+from ps_dqn.endings import FAILED, START_AGAIN, STOPPED, WRONG_USAGE, Signals
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
-
-FAILED, WRONG_USAGE, STOPPED_BY_SIGNAL = 1, 2, 128
+from ps_dqn.vitals import Vitals
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,8 @@ def run(command: Command) -> int:
     """
     with warnings.catch_warnings(record=True) as heard:
         environment = environments.describe(command.config.environment)
-    memory = _plan_replay(command, environment)
+    config, memory = plan_replay(command, environment)
+    command = dataclasses.replace(command, config=config)
     run_directory.create(command.folder)
     checkpoints = Checkpoints(
         command.folder / run_directory.CHECKPOINTS, command.config.run.keep_checkpoints
@@ -69,7 +71,7 @@ def run(command: Command) -> int:
     for warning in heard:
         print(warning.message, file=sys.stderr)  # the log by now
     _announce(console, command, environment, memory, resumed)
-    signals = _Signals()
+    signals = Signals()
     try:
         with _tasks(command) as cluster:
             return _train(command, environment, checkpoints, resumed, cluster, console, signals)
@@ -78,6 +80,9 @@ def run(command: Command) -> int:
         return WRONG_USAGE
     except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
         _say(console, f"error: {error}")
+        if isinstance(error, ClusterLostError) and command.placement.kind == "remote":
+            _say(console, f"exit code {START_AGAIN}: started again, the run goes on")
+            return START_AGAIN
     except Exception as error:
         traceback.print_exc()  # into the log
         _say(console, f"error: {type(error).__name__}: {error}; {log} has the whole of it")
@@ -93,7 +98,7 @@ def _train(
     resumed: Checkpoint | None,
     cluster: local.LocalCluster | None,
     console: Console,
-    signals: "_Signals",
+    signals: Signals,
 ) -> int:
     from ps_dqn import connection, networks, results
     from ps_dqn.closures import Closures
@@ -104,9 +109,12 @@ def _train(
 
     config, spec = command.config, command.placement.spec
     num_workers = len(spec.workers)
+    vitals = Vitals(config, num_workers)
+    own = _serve_health(command.placement, vitals)
     if command.placement.kind == "remote":
-        _say(console, "waiting until every task of the cluster answers")
+        remote.wait_until_serving(spec, functools.partial(_say, console))
     coordinator = connection.connect(command.placement)
+    own.started()
     network = networks.build(config.network, config.value, environment, config.run.seed)
     store = ParameterStore(config, len(spec.ps), num_workers, network.initial)
     if resumed is not None:
@@ -137,6 +145,7 @@ def _train(
         checkpoints,
         writers,
         screen,
+        vitals,
     )
     signals.on_stop(training.ask_to_stop)
     start_seconds = time.perf_counter() - command.started
@@ -147,6 +156,7 @@ def _train(
             cluster.check()  # knows which task it was, and raises
         raise
     finally:
+        vitals.enter("ended")
         screen.close()
         writers.close()
         schedule.close()
@@ -154,7 +164,23 @@ def _train(
     summary = results.summarize(config, result, start_seconds, total_seconds)
     results.show(console, summary, command.folder)
     results.save(command.folder, summary, target_return, checkpoints, network)
-    return signals.exit_code()
+    return signals.exit_code(is_over=result.reason != STOPPED)
+
+
+def _serve_health(placement: Placement, vitals: Vitals) -> health.OwnServer:
+    """Answers probes, where that is asked for; of the coordinator's own server, which is to start.
+
+    Raises:
+        UsageError: the port cannot be used, or a package is missing.
+    """
+    own = health.OwnServer(placement.spec.chief)
+    if placement.health_port:
+        collector = exporter.coordinator(vitals.read)
+        try:
+            health.start(placement.health_port, own.is_alive, own.is_ready, collector)
+        except health.HealthError as error:
+            raise UsageError(f"--health_port: {error}") from None
+    return own
 
 
 @contextlib.contextmanager
@@ -197,15 +223,27 @@ def _role(
     return local.Role(module, arguments, serve_with_options)
 
 
-def _plan_replay(command: Command, environment: EnvironmentSpec) -> list[str]:
-    """Refuses replay that cannot be kept here; what people should know of it."""
-    config = command.config
+def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config, list[str]]:
+    """Refuses replay that cannot be kept here.
+
+    Returns:
+        The experiment, with shares of this machine's memory in bytes; what people should know.
+    """
+    config, num_workers = command.config, len(command.placement.spec.workers)
     if config.replay.replay == "rollout":
-        return []
+        return config, []
+    memory = config.replay.replay_memory
+    is_remote = command.placement.kind == "remote"
+    if replay_memory.is_share(memory):
+        nbytes = replay_memory.parse(memory) // num_workers
+        if is_remote:  # each worker knows what it has
+            return config, [f"each worker's replay: {memory} of its memory"]
+        replay = dataclasses.replace(config.replay, replay_memory=str(nbytes))
+        config = dataclasses.replace(config, replay=replay)
     plan = replay_plan.make(config, environment)
-    if command.placement.kind != "remote" and not config.replay.replay_files:
-        plan.check_memory(len(command.placement.spec.workers))
-    return [plan.describe()]
+    if not is_remote and not config.replay.replay_files:
+        plan.check_memory(num_workers)
+    return config, [plan.describe()]
 
 
 def _announce(
@@ -259,27 +297,3 @@ def _target_return(config: Config, environment: EnvironmentSpec) -> float:
         return config.run.target_return
     threshold = environment.reward_threshold
     return math.inf if threshold is None else threshold
-
-
-class _Signals:
-    """SIGINT and SIGTERM end a run in good order; the second one ends it at once."""
-
-    def __init__(self) -> None:
-        self._received = 0
-        self._stop: Callable[[], None] | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
-
-    def on_stop(self, stop: Callable[[], None]) -> None:
-        """What a first signal calls; before this is set, a signal raises KeyboardInterrupt."""
-        self._stop = stop
-
-    def exit_code(self) -> int:
-        """0, or what a shell expects of a program that a signal ended."""
-        return STOPPED_BY_SIGNAL + self._received if self._received else 0
-
-    def _handle(self, number: int, frame: object) -> None:
-        if self._received or self._stop is None:
-            raise KeyboardInterrupt
-        self._received = number
-        self._stop()

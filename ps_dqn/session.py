@@ -19,7 +19,9 @@ from ps_dqn import exploration, messages, optimizer_file, schedules
 from ps_dqn.config import Config
 from ps_dqn.exchange import Exchange
 from ps_dqn.experience import Experience
+from ps_dqn.exporter import WorkerFigures
 from ps_dqn.gate import Gate
+from ps_dqn.ledger import WorkerLedger
 from ps_dqn.messages import Kind, Status, Verdict
 from ps_dqn.reports import PHASES, Report
 from ps_dqn.state import Counters
@@ -69,6 +71,8 @@ class Session:
                 folder, config.learning.optimizer, shape
             )
         self._counters = Counters(0, 0, 0, 0)
+        self._done, self._closures = WorkerLedger(), 0
+        self.figures = self._figures()
         self._epsilon = self._learning_rate = math.nan
         self._progress = 0.0  # share of the run that is done
         self._steps_to_make = 0
@@ -208,7 +212,23 @@ class Session:
         self._longest = dict.fromkeys(self._longest, 0.0)
         self._exchange.bytes_pulled = self._exchange.bytes_pushed = 0
         self._returns = []
-        return [np.int32(1), np.array(Report(**fields), np.float64)]
+        report = Report(**fields)
+        self._done.add(report)
+        self._closures += 1
+        self.figures = self._figures()
+        return [np.int32(1), np.array(report, np.float64)]
+
+    def _figures(self) -> WorkerFigures:
+        """Made anew for each report and never changed, so any thread may read them."""
+        memory = self.experience.memory
+        return WorkerFigures(
+            env_steps=int(self._done.total("env_steps")),
+            updates=int(self._done.total("updates")),
+            closures=self._closures,
+            replay_rows=memory.size,
+            replay_bytes=memory.nbytes,
+            phase_seconds=self._done.phase_seconds(),
+        )
 
     def _pulled(self, status: Status, online: np.ndarray, target: np.ndarray) -> list[Any]:
         return [

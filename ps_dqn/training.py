@@ -17,17 +17,22 @@ from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.closures import Closures
 from ps_dqn.config import Config
 from ps_dqn.display import Display, Status
+from ps_dqn.endings import STOPPED
 from ps_dqn.errors import WorkerError
 from ps_dqn.evaluations import Evaluation, Evaluations
 from ps_dqn.parameters import ParameterStore
 from ps_dqn.scheduling import Schedule
 from ps_dqn.state import Counters, State
+from ps_dqn.vitals import Vitals
 from ps_dqn.writers import Writers
 
 # Evaluations in a row that must reach the target return: one may be luck.
 EVALUATIONS_HELD = 3
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
+# A stopped run waits this long for its closures (seconds): where everything is stopped at once,
+# their workers are gone.
+DRAIN_SECONDS = 10.0
 # A worker is alive while it has reported within this time (seconds), where nothing better is known.
 REPORT_SECONDS = 30.0
 
@@ -68,6 +73,7 @@ class Training:
         checkpoints: Checkpoints,
         writers: Writers,
         display: Display,
+        vitals: Vitals,
     ):
         self._config = config
         self._target_return = target_return
@@ -78,6 +84,7 @@ class Training:
         self._checkpoints = checkpoints
         self._writers = writers
         self._display = display
+        self._vitals = vitals
         self._stop_asked = False
         self._reason = ""
         self._progress = metrics.Progress(store.counters())
@@ -89,6 +96,7 @@ class Training:
         self._seconds_before = newest.seconds if newest else 0.0
         self._last_reports: dict[int, float] = {}
         self._warned = False
+        self._closures_lost = 0
         self._next_ticket = 1
         self._tickets: list[int] = []  # of closures that have not ended, in order
 
@@ -104,6 +112,8 @@ class Training:
             ClusterLostError: a task that cannot be replaced is gone.
         """
         self._started = self._ticked = self._saved = time.perf_counter()
+        self._vitals.enter("training")
+        self._vitals.saved()
         self._interval = metrics.Interval(self._seconds())
         self._recent = metrics.Interval(self._seconds())
         env_steps = self._progress.counters.env_steps
@@ -111,6 +121,7 @@ class Training:
         self._next_evaluation = env_steps + self._config.run.eval_period
         while not self._over():
             self._advance()
+        self._vitals.enter("stopping")
         self._drain()
         if self._reason == "finished":
             self._evaluate_finally()
@@ -166,6 +177,7 @@ class Training:
 
     def _on_report(self, value: tuple[np.ndarray, object] | None) -> None:
         if value is None:
+            self._closures_lost += 1
             self._count_afresh()
             return
         vector, error = value
@@ -238,7 +250,7 @@ class Training:
 
     def _over(self) -> bool:
         if self._stop_asked:
-            self._reason = "stopped"
+            self._reason = STOPPED
         elif self._held >= EVALUATIONS_HELD:
             self._reason = "solved"
         elif self._progress.counters.env_steps >= self._config.run.total_env_steps:
@@ -247,9 +259,11 @@ class Training:
 
     def _drain(self) -> None:
         """Hears what is outstanding, so that counters and checkpoint agree."""
-        if self._reason == "stopped" or self._config.parameter_server.aggregation == "sync":
+        if self._reason == STOPPED or self._config.parameter_server.aggregation == "sync":
             self._store.halt()  # nobody waits for a round that will not be completed
-        while any(self._schedule.outstanding(kind) for kind in ("train", "freeze", "evaluation")):
+        deadline = time.perf_counter() + (DRAIN_SECONDS if self._reason == STOPPED else math.inf)
+        kinds = ("train", "freeze", "evaluation")
+        while any(map(self._schedule.outstanding, kinds)) and time.perf_counter() < deadline:
             self._hear()
         if self._interval.reports:
             self._write_train_row()
@@ -279,17 +293,28 @@ class Training:
             self._display.say(line)
         if now - self._saved > self._config.run.checkpoint_period:
             self._checkpoints.save_newest(self._store.state(), self._seconds())
+            self._vitals.saved()
             self._saved = now
         if self._recent.reports:
             self._display.show(self._status())
+        self._show_vitals()
         if self._seconds() - self._recent.started > max(1.0, self._display.interval):
             self._recent = metrics.Interval(self._seconds())
+
+    def _show_vitals(self) -> None:
+        self._vitals.show(
+            self._progress,
+            self._recent,
+            float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
+            self._best_return,
+            self._workers_alive(),
+            self._closures_lost,
+        )
 
     def _status(self) -> Status:
         recent, counters = self._recent, self._progress.counters
         elapsed = max(self._seconds() - recent.started, 1e-9)
         returns = recent.mean("return_sum", "episodes")
-        alive = self._tasks.workers_alive
         return Status(
             seconds=self._seconds(),
             counters=counters,
@@ -302,11 +327,13 @@ class Training:
             staleness=recent.mean("staleness", "decided"),
             env_steps_per_second=recent.total("env_steps") / elapsed,
             updates_per_second=recent.total("updates") / elapsed,
-            workers_alive=alive() if alive else self._reporting(),
+            workers_alive=self._workers_alive(),
             num_workers=self._tasks.num_workers,
         )
 
-    def _reporting(self) -> int:
+    def _workers_alive(self) -> int:
+        if self._tasks.workers_alive is not None:
+            return self._tasks.workers_alive()
         since = time.perf_counter() - REPORT_SECONDS
         return sum(when > since for when in self._last_reports.values())
 

@@ -13,7 +13,12 @@ JOB = "worker"
 
 
 def serve(
-    spec: ClusterSpec, task: Task, intra_op_threads: int, inter_op_threads: int, worker_dir: str
+    spec: ClusterSpec,
+    task: Task,
+    intra_op_threads: int,
+    inter_op_threads: int,
+    health_port: int = 0,
+    worker_dir: str = "",
 ) -> None:
     """Serves until SIGTERM; does not return.
 
@@ -22,10 +27,11 @@ def serve(
         task: this task of it.
         intra_op_threads: threads one operation may use.
         inter_op_threads: operations that may run at the same time.
+        health_port: where it answers probes; 0: nowhere.
         worker_dir: where this worker may keep files; none if empty.
     """
     from cluster import server
-    from ps_dqn import bridge, hosts
+    from ps_dqn import bridge, exporter, hosts
 
     folder = pathlib.Path(worker_dir) if worker_dir else None
     bridge.install(functools.partial(hosts.make, worker_dir=folder))
@@ -34,6 +40,8 @@ def serve(
         task,
         intra_op_threads=intra_op_threads,
         inter_op_threads=inter_op_threads,
+        health_port=health_port,
+        collector=exporter.worker(bridge.figures),
         on_stop=bridge.close,
     )
 

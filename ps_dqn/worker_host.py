@@ -13,6 +13,7 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.experience import Evaluation
+from ps_dqn.exporter import WorkerFigures
 from ps_dqn.session import Session, Sizes
 
 
@@ -47,6 +48,12 @@ class WorkerHost:
                 "evaluate_end": self._evaluation.end,
             }
         return methods
+
+    @property
+    def figures(self) -> WorkerFigures | None:
+        """What it has done in the run it is in, if it is in one; on any thread."""
+        learning = self._learning
+        return None if learning is None else learning.figures
 
     def close(self) -> None:
         """Ends the environments."""

@@ -38,6 +38,13 @@ def accepts(address: str) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def taken_port() -> Iterator[int]:
+    """A port of this machine that something listens on."""
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
 def output_of(pid: int) -> str:
     """The file, pipe or terminal that a process's standard output is; empty once it has ended."""
     with contextlib.suppress(OSError):

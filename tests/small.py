@@ -11,6 +11,7 @@ from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.config import Config
 from ps_dqn.display import PlainDisplay
 from ps_dqn.training import Tasks, Training
+from ps_dqn.vitals import Vitals
 from ps_dqn.writers import Writers
 
 SMALL = {
@@ -46,7 +47,8 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     checkpoints = Checkpoints(folder, keep=1)
     try:
         yield Training(
-            config, 1.0, store, closures, schedule, tasks, checkpoints, writers, display
+            config, 1.0, store, closures, schedule, tasks, checkpoints, writers, display,
+            Vitals(config, 2),
         ), store  # fmt: skip
     finally:
         while schedule.outstanding("train"):

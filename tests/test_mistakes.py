@@ -168,7 +168,7 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         (["--push_top_k=1.5"], "--push_top_k=1.5: must be 1.0 or less"),
         (["--pushes_per_closure=0"], "--pushes_per_closure=0: must be 1 or more"),
         (["--closures_per_worker=0"], "--closures_per_worker=0: must be 1 or more"),
-        (["--replay_memory=lots"], "--replay_memory=lots: not a size: write bytes or a number"),
+        (["--replay_memory=lots"], "--replay_memory=lots: not a size: write bytes, a number"),
         (
             ["--replay_memory=20kB"],
             # How many that is depends on a row's size.

@@ -1,12 +1,15 @@
 """Where a task is: the coordinator's cluster, and a worker's or parameter server's place in it."""
 
 import json
+import re
 import sys
 from typing import Any
 
 import pytest
 from test_command_line import parsed
 
+from cluster import ordinal
+from cluster.spec import ClusterSpecError, numbered
 from flags import task_main, tasks
 
 CLUSTER = {"chief": ["localhost:1"], "ps": ["localhost:2"], "worker": ["localhost:3"]}
@@ -67,10 +70,16 @@ def test_local_wins_overtf_config(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ps", tf_config("ps"), [], 0),
         (
             "worker",
-            # The host flags win.
-            tf_config("worker"),
+            "",
             ["--chief_host=c:1", "--ps_hosts=p:1", "--worker_hosts=v:1,w:1", "--task_index=1"],
             1,
+        ),
+        (
+            "worker",
+            # TF_CONFIG wins: an operator sets it, whatever a manifest's flags say.
+            tf_config("worker"),
+            ["--chief_host=c:1", "--ps_hosts=p:1", "--worker_hosts=v:1,w:1", "--task_index=1"],
+            0,
         ),
     ],
 )
@@ -88,9 +97,9 @@ def test_good_place_of_a_task(
 
     assert task_main.run(job, lambda *given: served.append(given)) == 0
 
-    [(spec, task, intra_op_threads, inter_op_threads)] = served
+    [(spec, task, intra_op_threads, inter_op_threads, health_port)] = served
     assert task == tasks.Task(job, index)
-    assert (intra_op_threads, inter_op_threads) == (3, 2)
+    assert (intra_op_threads, inter_op_threads, health_port) == (3, 2, 0)
     assert capsys.readouterr().out == f"{task} serves at {spec.addresses(job)[index]}\n"
 
 
@@ -108,3 +117,95 @@ def test_a_worker_is_told_where_it_may_keep_files(
     monkeypatch.setattr(sys, "argv", ["program", "--help"])
     assert task_main.run("worker", served.append, tasks.define_worker_dir) == 0
     assert "\n  --worker_dir (default none)\n" in capsys.readouterr().out
+
+
+HOSTS = ("--chief_host=c:1", "--ps_hosts=ps-{}.ps:2", "--worker_hosts=w-{}.w:2", "--num_ps=2")
+NUMBERED = {
+    "chief": ["c:1"],
+    "ps": ["ps-0.ps:2", "ps-1.ps:2"],
+    "worker": ["w-0.w:2", "w-1.w:2", "w-2.w:2"],
+}
+
+
+def test_one_address_stands_for_as_many_as_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+
+    placement = tasks.read_placement(parsed(*HOSTS, "--num_workers=3"))
+
+    assert placement.kind == "remote"
+    assert placement.spec.as_dict() == NUMBERED
+
+
+@pytest.mark.parametrize(
+    ("environment", "words", "index"),
+    [
+        ({"POD_INDEX": "2"}, [], 2),
+        ({"JOB_COMPLETION_INDEX": "1"}, [], 1),
+        ({"POD_INDEX": "2", "JOB_COMPLETION_INDEX": "1"}, [], 2),
+        ({"POD_INDEX": "", "JOB_COMPLETION_INDEX": "1"}, [], 1),
+        ({"POD_INDEX": "2"}, ["--task_index=0"], 0),
+    ],
+)
+def test_the_number_of_a_task_is_found(
+    environment: dict[str, str],
+    words: list[str],
+    index: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served: list[Any] = []
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["program", *HOSTS, "--num_workers=3", *words])
+
+    task_main.run("worker", lambda *given: served.append(given))
+
+    [(spec, task, *_)] = served
+    assert spec.as_dict() == NUMBERED
+    assert task == tasks.Task("worker", index)
+
+
+def test_listed_addresses_have_no_number_but_the_one_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A machine called node-1 may well be worker 0.
+    served: list[Any] = []
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setenv("POD_INDEX", "1")
+    words = ["--chief_host=c:1", "--ps_hosts=p:1", "--worker_hosts=v:1,w:1"]
+    monkeypatch.setattr(sys, "argv", ["program", *words])
+
+    task_main.run("worker", lambda *given: served.append(given))
+
+    assert served[0][1] == tasks.Task("worker", 0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "host_name", "index"),
+    [
+        ({}, "worker-17", 17),
+        ({}, "run-2-worker-0.workers.default.svc", 0),
+        ({"POD_INDEX": "3"}, "worker-17", 3),
+    ],
+)
+def test_ordinal(environment: dict[str, str], host_name: str, index: int) -> None:
+    assert ordinal.find(environment, host_name) == index
+
+
+@pytest.mark.parametrize(
+    ("environment", "host_name", "says"),
+    [
+        ({}, "laptop", "'laptop' does not end in -NUMBER"),
+        ({}, "worker17", "set --task_index or POD_INDEX or JOB_COMPLETION_INDEX"),
+        ({"POD_INDEX": "one"}, "worker-17", "POD_INDEX=one: must be a whole number"),
+        ({"JOB_COMPLETION_INDEX": "-1"}, "worker-17", "JOB_COMPLETION_INDEX=-1: must be"),
+    ],
+)
+def test_no_ordinal(environment: dict[str, str], host_name: str, says: str) -> None:
+    with pytest.raises(ClusterSpecError, match=re.escape(says)):
+        ordinal.find(environment, host_name)
+
+
+def test_a_numbered_address_must_be_the_only_one() -> None:
+    with pytest.raises(ClusterSpecError, match=r"w-\{\}:1,x:1: an address with \{\} stands for"):
+        numbered(["w-{}:1", "x:1"], 2)

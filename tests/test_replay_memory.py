@@ -36,6 +36,16 @@ def test_sizes_are_read(text: str, nbytes: int) -> None:
     assert replay_memory.parse(text) == nbytes
 
 
+@pytest.mark.parametrize(("text", "nbytes"), [("50%", 500), (" 12.5 % ", 125), ("99.9%", 999)])
+def test_shares_are_of_what_is_available(text: str, nbytes: int) -> None:
+    assert replay_memory.is_share(text)
+    assert replay_memory.parse(text, available_bytes=1000) == nbytes
+
+
+def test_a_share_is_of_this_process_where_nothing_else_is_said() -> None:
+    assert replay_memory.parse("50%") == replay_memory.available().nbytes // 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -51,6 +61,10 @@ def test_sizes_are_read(text: str, nbytes: int) -> None:
         "nan",
         "infGB",
         "٣MB",
+        "0%",
+        "100%",
+        "50%%",
+        "half%",
     ],
 )
 def test_what_is_no_size_is_a_usage_error(text: str) -> None:

@@ -1,11 +1,13 @@
 """Which replay a configuration asks for, how large it becomes, and what is refused."""
 
+import pathlib
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ps_dqn import replay_memory, replay_plan
+from cluster.spec import Placement, on_this_machine
+from ps_dqn import replay_memory, replay_plan, runner
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -211,3 +213,41 @@ def test_files_of_another_environment_are_another_replay() -> None:
         for name, kwargs in [("A-v0", "{}"), ("B-v0", "{}"), ("A-v0", '{"size": 2}')]
     }
     assert len(sources) == 3
+
+
+# Shares of what a worker may use.
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine, or a container, of a gigabyte."""
+    memory = replay_memory.Memory(2**30, "of the container's limit")
+    monkeypatch.setattr(replay_memory, "available", lambda: memory)
+
+
+def test_a_worker_takes_its_share_of_what_it_may_use(room: None) -> None:
+    share = plan(replay_memory="25%")
+    assert share.layout == plan(replay_memory=str(2**28)).layout
+    assert share.nbytes == pytest.approx(2**28, rel=0.01)
+    assert share.flag == "--replay_memory=25%"
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "says"),
+    [
+        # Two workers share this machine: each has half of its 25 %.
+        ("local", str(2**27), "transitions in 128.0 MiB"),
+        ("remote", "25%", "each worker's replay: 25% of its memory"),
+    ],
+)
+def test_who_works_out_a_share(
+    room: None, tmp_path: pathlib.Path, kind: str, found: str, says: str
+) -> None:
+    config = Config.from_values({"replay_memory": "25%"})
+    placement = Placement(kind, on_this_machine(1, 2), "fork", 1, 2)
+    command = runner.Command(config, placement, tmp_path, "", 0.0)
+
+    planned, [line] = runner.plan_replay(command, VECTOR)
+
+    assert planned.replay.replay_memory == found
+    assert says in line

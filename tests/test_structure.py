@@ -30,9 +30,11 @@ SIBLINGS = {
     "exchange": {"config", "encoding", "messages", "state"},
     "shard": {"aggregation", "config", "encoding", "ledger", "messages", "state", "tickets"},
     "tickets": {"messages"},
-    "parameter_host": {"config", "messages", "shard", "state"},
+    "parameter_host": {"config", "exporter", "messages", "shard", "state"},
     "state": set(),
     "reports": {"state"},
+    "exporter": {"reports", "state"},
+    "endings": set(),
     # Environments, and what is remembered of them.
     "environments": {"config", "errors"},
     "exploration": set(),
