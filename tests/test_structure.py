@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("ps_dqn", "cluster", "flags")
-ENTRY_POINTS = ("coordinator", "worker", "parameter_server", "evaluator")
+ENTRY_POINTS = ("coordinator", "worker", "parameter_server", "evaluator", "launch")
 LONGEST = 350  # lines; a file is to be read in one sitting
 
 # What these may import of ps_dqn: they can be read, tested and replaced on their own.
@@ -160,7 +160,7 @@ def test_nobody_imports_an_entry_point_that_reads_flags_when_imported() -> None:
     # The coordinator and evaluator are commands; worker and parameter_server are also what the
     # local cluster runs, so they read flags only where they are the command.
     for path in sources("ps_dqn"):
-        assert not siblings(path) & {"coordinator", "evaluator"}, path
+        assert not siblings(path) & {"coordinator", "evaluator", "launch"}, path
     for name in ("worker", "parameter_server"):
         tree = ast.parse((ROOT / "ps_dqn" / f"{name}.py").read_text())
         guard = [node for node in tree.body if isinstance(node, ast.If)][-1]
@@ -189,10 +189,9 @@ def test_files_can_be_read_in_one_sitting(package: str) -> None:
 def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # TensorFlow takes seconds to import: --help and a wrong flag must not wait for it. NumPy reads
     # the number of its threads when it is imported, which is after the flags.
-    modules = ["ps_dqn.coordinator", "cluster.spec", "ps_dqn.config"]
+    modules = ["ps_dqn.coordinator", "ps_dqn.evaluator", "ps_dqn.launch"]
+    modules += ["cluster.spec", "ps_dqn.config"]
     modules += [f"flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
-    if (ROOT / "ps_dqn" / "evaluator.py").exists():
-        modules.append("ps_dqn.evaluator")
     assert len(modules) > 5
     program = (
         "import importlib, sys\n"

@@ -1,0 +1,1 @@
+"""The Kubernetes manifests, a package so that an installed ps_dqn.launch finds them."""
