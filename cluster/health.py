@@ -21,13 +21,6 @@ SERVER_SECONDS, CHECK_SECONDS = 2.0, 3.0
 # A client that is silent for this long is hung up on (seconds).
 SILENCE_SECONDS = 5.0
 
-_CHANNEL_OPTIONS = (
-    # Otherwise the channels of a process share the pause that follows a failure, and a server that
-    # has just come up would not be found.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_http_proxy", 0),
-)
-
 
 class HealthError(ValueError):
     """Health cannot be served as asked for; the text is one line for a person."""
@@ -42,7 +35,8 @@ def answers(address: str, timeout: float) -> bool:
     """
     import grpc
 
-    with grpc.insecure_channel(address, options=_CHANNEL_OPTIONS) as channel:
+    # A proxy for the world outside knows nothing of a cluster's tasks.
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         ask = channel.unary_unary("/tensorflow.WorkerService/GetStatus")
         try:
             ask(b"", timeout=timeout)

@@ -230,8 +230,7 @@ class _Collector:
             for key, number in (value if labels else {"": value}).items():
                 if number is not None and not math.isnan(number):
                     family.add_metric([key] if labels else [], number)
-            if family.samples:
-                yield family
+            yield family
 
 
 def coordinator(read: Callable[[], RunFigures]) -> _Collector:
