@@ -39,6 +39,18 @@ def start(spec: ClusterSpec, task: Task, config: Any) -> Any:
     )
 
 
+def leave_when_told() -> None:
+    """Makes SIGTERM end this process at once, until `serve` listens to it.
+
+    Process 1 of a container would ignore it while TensorFlow is imported.
+    """
+    signal.signal(signal.SIGTERM, lambda number, _: os._exit(_exit_code()))
+
+
+def _exit_code() -> int:
+    return 128 + signal.SIGTERM if ordinal.is_of_a_job() else 0
+
+
 def serve(
     spec: ClusterSpec,
     task: Task,
@@ -88,4 +100,4 @@ def serve(
         cleaner.start()
         cleaner.join(STOP_SECONDS)
 
-    os._exit(128 + signal.SIGTERM if ordinal.is_of_a_job() else 0)
+    os._exit(_exit_code())

@@ -19,13 +19,13 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self._received = 0
+        self.received = 0  # the first signal
         self._stop: Callable[[], None] | None = None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._handle)
 
-    def on_stop(self, stop: Callable[[], None]) -> None:
-        """What a first signal calls; before this is set, a signal ends the process."""
+    def on_stop(self, stop: Callable[[], None] | None) -> None:
+        """What a first signal calls; where there is nothing, it ends the process."""
         self._stop = stop
 
     def exit_code(self, is_over: bool) -> int:
@@ -34,14 +34,14 @@ class Signals:
         Args:
             is_over: it reached its end, signal or not.
         """
-        if is_over or not self._received:
+        if is_over or not self.received:
             return 0
-        return _exit_code(self._received)
+        return _exit_code(self.received)
 
     def _handle(self, number: int, frame: object) -> None:
-        if self._received or self._stop is None:
+        if self.received or self._stop is None:
             raise SystemExit(_exit_code(number))
-        self._received = number
+        self.received = number
         self._stop()
 
 

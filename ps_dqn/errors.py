@@ -14,7 +14,4 @@ class WorkerError(PsDqnError):
 
 
 class ClusterLostError(PsDqnError):
-    """A task that cannot be replaced is gone, so the run ended early.
-
-    The program exits with 1, or with 75 where others start the tasks: it may be started again.
-    """
+    """A task that cannot be replaced is gone, so the run ended early; the program exits with 1."""

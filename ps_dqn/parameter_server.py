@@ -28,6 +28,8 @@ def serve(
         health_port: where it answers probes; 0: nowhere.
     """
     from cluster import server
+
+    server.leave_when_told()
     from ps_dqn import bridge, exporter, hosts
 
     bridge.install(hosts.make)

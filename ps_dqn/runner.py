@@ -7,21 +7,16 @@ forked after that import but before TensorFlow makes anything.
 import contextlib
 import dataclasses
 import functools
-import math
 import pathlib
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Console
-
-from cluster import health, in_process, local, remote
+from cluster import health, in_process, local
 from cluster.spec import ClusterSpec, Placement, Task
 from ps_dqn import (
-    display,
     environments,
     exporter,
     parameter_server,
@@ -31,9 +26,9 @@ from ps_dqn import (
     terminal,
     worker,
 )
-from ps_dqn.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.checkpoints import Checkpoints
 from ps_dqn.config import Config
-from ps_dqn.endings import FAILED, START_AGAIN, STOPPED, WRONG_USAGE, Signals
+from ps_dqn.endings import FAILED, WRONG_USAGE, Signals
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 from ps_dqn.vitals import Vitals
@@ -64,107 +59,49 @@ def run(command: Command) -> int:
     checkpoints = Checkpoints(
         command.folder / run_directory.CHECKPOINTS, command.config.run.keep_checkpoints
     )
-    resumed = checkpoints.newest()
     (command.folder / run_directory.FLAGFILE).write_text(command.flagfile)
     log = command.folder / run_directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)
     for warning in heard:
         print(warning.message, file=sys.stderr)  # the log by now
-    _announce(console, command, environment, memory, resumed)
+    say = functools.partial(terminal.say, console)
+    say(_announcement(command, environment))
+    for line in [*memory, f"run directory {command.folder}"]:
+        say(line)
+    vitals = Vitals(config, len(command.placement.spec.workers))
     signals = Signals()
     try:
         with _tasks(command) as cluster:
-            return _train(command, environment, checkpoints, resumed, cluster, console, signals)
+            from ps_dqn import attempts
+
+            return attempts.train(
+                attempts.Run(
+                    config,
+                    environment,
+                    command.placement,
+                    command.folder,
+                    checkpoints,
+                    cluster,
+                    console,
+                    signals,
+                    vitals,
+                    _serve_health(command.placement, vitals),
+                    command.started,
+                )
+            )
     except UsageError as error:
-        _say(console, f"error: {error}")  # standard error is the log by now
+        say(f"error: {error}")  # standard error is the log by now
         return WRONG_USAGE
     except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
-        _say(console, f"error: {error}")
-        if isinstance(error, ClusterLostError) and command.placement.kind == "remote":
-            _say(console, f"exit code {START_AGAIN}: started again, the run goes on")
-            return START_AGAIN
+        say(f"error: {error}")
+        if isinstance(error, ClusterLostError) and signals.received:
+            return signals.exit_code(is_over=False)  # everything was told to stop
     except Exception as error:
         traceback.print_exc()  # into the log
-        _say(console, f"error: {type(error).__name__}: {error}; {log} has the whole of it")
+        say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
     if run_directory.has_checkpoint(command.folder):
-        _say(console, f"--resume --run_dir={command.folder} goes on from the last checkpoint")
+        say(f"--resume --run_dir={command.folder} goes on from the last checkpoint")
     return FAILED
-
-
-def _train(
-    command: Command,
-    environment: EnvironmentSpec,
-    checkpoints: Checkpoints,
-    resumed: Checkpoint | None,
-    cluster: local.LocalCluster | None,
-    console: Console,
-    signals: Signals,
-) -> int:
-    from ps_dqn import connection, networks, results
-    from ps_dqn.closures import Closures
-    from ps_dqn.parameters import ParameterStore
-    from ps_dqn.scheduling import Schedule
-    from ps_dqn.training import Tasks, Training
-    from ps_dqn.writers import Writers
-
-    config, spec = command.config, command.placement.spec
-    num_workers = len(spec.workers)
-    vitals = Vitals(config, num_workers)
-    own = _serve_health(command.placement, vitals)
-    if command.placement.kind == "remote":
-        remote.wait_until_serving(spec, functools.partial(_say, console))
-    coordinator = connection.connect(command.placement)
-    own.started()
-    network = networks.build(config.network, config.value, environment, config.run.seed)
-    store = ParameterStore(config, len(spec.ps), num_workers, network.initial)
-    if resumed is not None:
-        _restore(store, resumed)
-    closures = Closures(
-        config,
-        environment,
-        store,
-        network,
-        run_directory.identity(command.folder, is_new=resumed is None),
-    )
-    most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
-    schedule = Schedule(coordinator, most, in_order=num_workers == 1)
-    writers = Writers(command.folder, store.counters())
-    screen = display.make(console, config.run.log_interval)
-    target_return = _target_return(config, environment)
-    training = Training(
-        config,
-        target_return,
-        store,
-        closures,
-        schedule,
-        Tasks(
-            num_workers,
-            check=cluster.check if cluster else lambda: [],
-            workers_alive=(lambda: cluster.alive("worker")) if cluster else None,
-        ),
-        checkpoints,
-        writers,
-        screen,
-        vitals,
-    )
-    signals.on_stop(training.ask_to_stop)
-    start_seconds = time.perf_counter() - command.started
-    try:
-        result = training.run()
-    except ClusterLostError:
-        if cluster is not None:
-            cluster.check()  # knows which task it was, and raises
-        raise
-    finally:
-        vitals.enter("ended")
-        screen.close()
-        writers.close()
-        schedule.close()
-    total_seconds = time.perf_counter() - command.started
-    summary = results.summarize(config, result, start_seconds, total_seconds)
-    results.show(console, summary, command.folder)
-    results.save(command.folder, summary, target_return, checkpoints, network)
-    return signals.exit_code(is_over=result.reason != STOPPED)
 
 
 def _serve_health(placement: Placement, vitals: Vitals) -> health.OwnServer:
@@ -186,7 +123,7 @@ def _serve_health(placement: Placement, vitals: Vitals) -> health.OwnServer:
 @contextlib.contextmanager
 def _tasks(command: Command) -> Iterator[local.LocalCluster | None]:
     """The workers and parameter servers, where they are ours to start."""
-    from ps_dqn import training  # noqa: F401 - imports TensorFlow, once for every fork
+    from ps_dqn import attempts  # noqa: F401 - imports TensorFlow, once for every fork
 
     placement = command.placement
     threads = (placement.intra_op_threads, placement.inter_op_threads)
@@ -246,13 +183,7 @@ def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config,
     return config, [plan.describe()]
 
 
-def _announce(
-    console: Console,
-    command: Command,
-    environment: EnvironmentSpec,
-    memory: list[str],
-    resumed: Checkpoint | None,
-) -> None:
+def _announcement(command: Command, environment: EnvironmentSpec) -> str:
     config, spec, placement = command.config, command.placement.spec, command.placement
     where = {
         "local": "processes of this machine",
@@ -260,40 +191,8 @@ def _announce(
         "remote": "remote tasks",
     }
     shape = "×".join(str(size) for size in environment.observation_shape) or "1"
-    lines = [
+    return (
         f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
         f"{len(spec.workers)} workers × {config.environment.num_envs_per_worker} environments, "
-        f"{len(spec.ps)} parameter servers, {where[placement.kind]}",
-        *memory,
-        f"run directory {command.folder}",
-    ]
-    if resumed is not None:
-        counters = resumed.state.counters
-        lines.append(
-            f"resumed at {counters.env_steps:,} env steps, {counters.updates:,} updates from "
-            f"{resumed.path.name}"
-            + ("; replay starts empty" if memory and not config.replay.replay_files else "")
-        )
-    for line in lines:
-        _say(console, line)
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _restore(store: Any, checkpoint: Checkpoint) -> None:
-    try:
-        store.restore(checkpoint.state)
-    except ValueError as error:
-        raise UsageError(
-            f"checkpoint {checkpoint.path} does not fit these flags: {error}. Use the flags it was "
-            f"made with, or another --run_dir"
-        ) from None
-
-
-def _target_return(config: Config, environment: EnvironmentSpec) -> float:
-    if config.run.target_return is not None:
-        return config.run.target_return
-    threshold = environment.reward_threshold
-    return math.inf if threshold is None else threshold
+        f"{len(spec.ps)} parameter servers, {where[placement.kind]}"
+    )

@@ -29,3 +29,8 @@ def redirect_to(log: pathlib.Path) -> Console:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     return Console(file=terminal)
+
+
+def say(console: Console, line: str) -> None:
+    """Prints a line as it is."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -13,15 +13,25 @@ class Vitals:
     """The newest figures of a run; each time others, never changed, so any thread may read them."""
 
     def __init__(self, config: Config, num_workers: int):
-        """Begins with a run whose tasks do not answer yet."""
-        self._figures = RunFigures(
+        """Knows the plan only; `begin` follows."""
+        self._plan = RunFigures(
             state="connecting",
             env_steps_goal=config.run.total_env_steps,
             workers=num_workers,
             checkpoint_period=config.run.checkpoint_period,
             staleness_bound=config.parameter_server.max_staleness,
         )
-        self._saved_at = math.nan
+        self.begin()
+
+    def begin(self) -> None:
+        """The run is about to connect, and knows nothing yet."""
+        self._figures, self._saved_at = self._plan, math.nan
+
+    @property
+    def env_steps(self) -> int:
+        """Environment steps of the run, as far as they were shown."""
+        counters = self._figures.counters
+        return 0 if counters is None else counters.env_steps
 
     def enter(self, state: str) -> None:
         """The run is in another of `exporter.STATES`."""
@@ -59,8 +69,8 @@ class Vitals:
             eval_return=eval_return,
             best_return=best_return if math.isfinite(best_return) else math.nan,
             epsilon=epsilons[-1] if epsilons else self._figures.epsilon,
-            staleness_mean=recent.mean("staleness", "decided"),
-            staleness_max=recent.most("staleness_max"),
+            staleness_mean=_or(recent.mean("staleness", "decided"), self._figures.staleness_mean),
+            staleness_max=_or(recent.most("staleness_max"), self._figures.staleness_max),
             workers_reporting=workers_reporting,
             pushes={
                 "applied": total("pushes"),
@@ -75,3 +85,8 @@ class Vitals:
         """The figures now; on any thread."""
         age = time.perf_counter() - self._saved_at
         return dataclasses.replace(self._figures, checkpoint_age=age)
+
+
+def _or(value: float, otherwise: float) -> float:
+    """What was measured, or what was before it."""
+    return otherwise if math.isnan(value) else value

@@ -31,6 +31,8 @@ def serve(
         worker_dir: where this worker may keep files; none if empty.
     """
     from cluster import server
+
+    server.leave_when_told()
     from ps_dqn import bridge, exporter, hosts
 
     folder = pathlib.Path(worker_dir) if worker_dir else None

@@ -87,6 +87,10 @@ class Running:
 
         return until(found, seconds, f"a line with {text!r} after\n{self.text}") or ""
 
+    def count(self, text: str) -> int:
+        """How many lines so far have this text."""
+        return sum(text in line for line in list(self.lines))
+
     def ended(self, seconds: float = 60.0) -> int:
         """The exit code, once the process has ended and its output is read."""
         try:
