@@ -75,6 +75,8 @@ def show(row: dict, num_bytes: int) -> None:
             line += f" | {name} {1e3 * row[name]:.2f} ms, {rate:,.0f} MB/s"
             if name in ("pull", "pull with target", "push"):
                 line += f" ({rate / (num_bytes / row['tcp'] / 1e6):.2f} of tcp)"
+    line += f" | server: {1e3 * row['server cpu']:.2f} ms of a core for a pull and a push, "
+    line += f"{row['server memory'] / 2**20:,.0f} MiB at most"
     print(line, flush=True)
 
 
@@ -168,7 +170,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     import tensorflow as tf
 
     from cluster import local, server
-    from cluster.spec import Placement, on_this_machine
+    from cluster.spec import Placement, Task, on_this_machine
     from flags import command_line, experiment
     from ps_dqn import bridge, connection, hosts
     from ps_dqn.parameters import ParameterStore
@@ -188,7 +190,10 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     spec = on_this_machine(num_ps=servers, num_workers=1)
     role = local.Role("parameter_server", (), serve)
     logs = pathlib.Path(tempfile.mkdtemp())
-    with local.running(local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")):
+    with local.running(
+        local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")
+    ) as tasks:
+        first_server = tasks.pid(Task("ps", 0))
         coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
         store = ParameterStore(config, servers, 1, np.zeros(size, np.float32))
         vector = tf.TensorSpec([size], tf.float32)
@@ -213,10 +218,26 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
 
         closure = trace(exchange, tf.TensorSpec([], tf.int64))
         coordinator.schedule(closure, args=(np.int64(1),)).fetch()
+        before = cpu_seconds(first_server)
         times = coordinator.schedule(closure, args=(np.int64(count + 1),)).fetch()
-        return dict(zip(("pull", "pull with target", "push"), map(float, times), strict=True)) | {
-            "tf pull": tensorflow_pull(coordinator, servers, store.sizes, count)
-        }
+        found = dict(zip(("pull", "pull with target", "push"), map(float, times), strict=True))
+        # Every second pull brings the target too.
+        found["server cpu"] = (cpu_seconds(first_server) - before) / count
+        found["server memory"] = most_memory(first_server)
+        found["tf pull"] = tensorflow_pull(coordinator, servers, store.sizes, count)
+        return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def most_memory(pid: int) -> float:
+    """The most resident memory a process has had (bytes)."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def trace(function, *signature):
