@@ -1,5 +1,6 @@
 """Waits for tasks that others start."""
 
+import concurrent.futures
 import time
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from cluster.spec import ClusterSpec, Task
 PERIOD, TIMEOUT = 0.25, 2.0
 # From one line about them to the next: where fewer are missing, and where as many are (seconds).
 PATIENCE, REMINDER = 2.0, 30.0
+# Tasks that are looked at at the same time: one whose node is gone takes the whole of TIMEOUT.
+AT_ONCE = 32
 
 
 def wait_until_serving(spec: ClusterSpec, say: Callable[[str], None]) -> None:
@@ -25,7 +28,7 @@ def wait_until_serving(spec: ClusterSpec, say: Callable[[str], None]) -> None:
     missing = list(spec.tasks())
     said, said_at = len(missing) + 1, time.monotonic()
     while True:
-        missing = [task for task in missing if not _answers(spec, task)]
+        missing = _missing(spec, missing)
         if not missing:
             return
         now = time.monotonic()
@@ -35,8 +38,15 @@ def wait_until_serving(spec: ClusterSpec, say: Callable[[str], None]) -> None:
         time.sleep(PERIOD)
 
 
-def _answers(spec: ClusterSpec, task: Task) -> bool:
-    return health.answers(spec.addresses(task.job)[task.index], TIMEOUT)
+def _missing(spec: ClusterSpec, tasks: list[Task]) -> list[Task]:
+    """Those of the tasks that do not answer."""
+
+    def answers(task: Task) -> bool:
+        return health.answers(spec.addresses(task.job)[task.index], TIMEOUT)
+
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        are_there = pool.map(answers, tasks)
+        return [task for task, is_there in zip(tasks, are_there, strict=True) if not is_there]
 
 
 def _named(spec: ClusterSpec, missing: list[Task]) -> str:
