@@ -52,8 +52,12 @@ class Run:
         terminal.say(self.console, line)
 
 
-def train(run: Run) -> int:
+def train(run: Run, resumed: Checkpoint | None) -> int:
     """Trains to the end; returns the exit code.
+
+    Args:
+        run: what is to be done.
+        resumed: the checkpoint to go on from.
 
     Raises:
         UsageError: the checkpoint does not fit the flags.
@@ -63,7 +67,6 @@ def train(run: Run) -> int:
     """
     in_vain, again = 0, False
     while True:
-        resumed = run.checkpoints.newest()
         before = resumed.state.counters.env_steps if resumed else 0
         try:
             return _attempt(run, resumed, again)
@@ -75,7 +78,7 @@ def train(run: Run) -> int:
             if not may_come_back or in_vain == MOST_IN_VAIN:
                 raise
             run.say(f"{error}; connecting anew")
-        again = True
+        again, resumed = True, run.checkpoints.newest()
 
 
 def _attempt(run: Run, resumed: Checkpoint | None, again: bool) -> int:

@@ -59,6 +59,7 @@ def run(command: Command) -> int:
     checkpoints = Checkpoints(
         command.folder / run_directory.CHECKPOINTS, command.config.run.keep_checkpoints
     )
+    resumed = checkpoints.newest()
     (command.folder / run_directory.FLAGFILE).write_text(command.flagfile)
     log = command.folder / run_directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)
@@ -87,7 +88,8 @@ def run(command: Command) -> int:
                     vitals,
                     _serve_health(command.placement, vitals),
                     command.started,
-                )
+                ),
+                resumed,
             )
     except UsageError as error:
         say(f"error: {error}")  # standard error is the log by now

@@ -281,6 +281,7 @@ def _assert_help_goes_by_topic(text: str) -> None:
         **experiment.topics(),
         "Where the tasks run.": list(coordinator.PLACEMENT_FLAGS),
         "Where the files go.": list(coordinator.FILE_FLAGS),
+        "How it is watched.": list(coordinator.HEALTH_FLAGS),
     }
     lines = text.splitlines()
     shown: dict[str, list[str]] = {}

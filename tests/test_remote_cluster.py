@@ -19,7 +19,10 @@ from cluster import spec as cluster_spec
 from cluster.spec import ClusterSpec, Task
 from ps_dqn import endings
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
 
 MODULES = {
     "chief": "ps_dqn.coordinator",
@@ -116,7 +119,6 @@ def test_every_task_answers_probes_and_says_what_it_does(
     assert made["process_resident_memory_bytes"] > 2**20
 
 
-@pytest.mark.slow
 def test_a_lost_parameter_server_may_come_back_and_so_may_the_coordinator(
     processes: Processes, spec: ClusterSpec, tmp_path: pathlib.Path
 ) -> None:
