@@ -38,6 +38,7 @@ def processes() -> Iterator[Processes]:
         yield started
 
 
+@pytest.mark.slow
 def test_it_follows_a_run_to_its_end_and_goes_on_where_it_was(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:

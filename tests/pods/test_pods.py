@@ -14,6 +14,8 @@ from pods.cluster import Cluster
 from pods.fields import UnknownFieldError
 from pods.pod import Pod
 
+pytestmark = pytest.mark.slow
+
 Object = dict[str, Any]
 Make = Callable[..., Cluster]
 PORT = 8000
