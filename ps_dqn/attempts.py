@@ -71,6 +71,7 @@ def train(run: Run, resumed: Checkpoint | None) -> int:
         try:
             return _attempt(run, resumed, again)
         except ClusterLostError as error:
+            run.signals.on_stop(None)  # nothing trains; until then a signal lets results be saved
             if run.cluster is not None:
                 run.cluster.check()  # knows which task it was, and raises
             in_vain = 0 if run.vitals.env_steps > before else in_vain + 1
@@ -119,7 +120,6 @@ def _attempt(run: Run, resumed: Checkpoint | None, again: bool) -> int:
     try:
         result = training.run()
     finally:
-        run.signals.on_stop(None)
         run.vitals.enter("ended")
         screen.close()
         writers.close()

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from pip._internal.models.index import PyPI
 from processes import Running, until
 
 tomllib = pytest.importorskip("tomllib")
@@ -99,7 +100,7 @@ def index_places() -> set[str]:
     names = ("index-url", "extra-index-url", "find-links")
     addresses = [urlsplit(word) for name in names for word in settings.get(name, "").split()]
     places = {address.netloc.rpartition("@")[2] or address.path for address in addresses}
-    return places - {"pypi.org"}
+    return places - {PyPI.netloc}
 
 
 @dataclasses.dataclass
