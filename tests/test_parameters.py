@@ -1,154 +1,22 @@
 """The parameter servers as workers and the coordinator reach them, on the in-process cluster."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
-import tensorflow as tf
+from parameter_driver import (
+    EPSILON,
+    SIZE,
+    VECTORS,
+    Driver,
+    assert_agreement,
+    initial,
+    make_config,
+    vectors,
+)
 
-from ps_dqn import bridge, messages
-from ps_dqn.config import Config
+from ps_dqn import messages
 from ps_dqn.errors import WorkerError
-from ps_dqn.exchange import Exchange, Pulled
-from ps_dqn.messages import Entry, Kind, PullRequest, PushHeader, Verdict
-from ps_dqn.parameters import ParameterStore
+from ps_dqn.messages import Entry, Kind, Verdict
 from ps_dqn.state import Counters, State
-
-SIZE = 10  # not a multiple of 3
-EPSILON = 1e-4
-VECTORS = ("online", "target", "average", "slots")
-
-
-def initial(size: int = SIZE) -> np.ndarray:
-    return np.random.default_rng(7).normal(size=size).astype(np.float32)
-
-
-def vectors(count: int, size: int = SIZE) -> np.ndarray:
-    return np.random.default_rng(8).normal(size=(count, size)).astype(np.float32)
-
-
-def make_config(**options) -> Config:
-    defaults = {
-        "local_updates": 1,
-        "num_envs_per_worker": 1,
-        # Copies are far away and there is no average where a test does not ask for them.
-        "target_update_period": 128 if options.get("tau") else 10**6,
-        "average_decay": 0.0,
-        "optimizer_epsilon": EPSILON,
-    }
-    return Config.from_values({**defaults, **options})
-
-
-class Driver:
-    """A store, and workers that pull and push through closures on the shared cluster.
-
-    It takes the parameter servers from the driver before it.
-    """
-
-    def __init__(
-        self,
-        coordinator,
-        config: Config,
-        num_ps: int,
-        start: np.ndarray | None = None,
-        num_workers: int = 1,
-    ):
-        start = initial() if start is None else start
-        self._coordinator = coordinator
-        self.store = ParameterStore(config, num_ps, num_workers, start)
-        shape = (config.parameter_server, self.store.session)
-        self._workers = [Exchange(*shape, i, self.store.sizes) for i in range(num_workers)]
-        self._updates = config.parameter_server.local_updates
-        self._ticket = 0
-        requests = tf.TensorSpec([num_ps, len(PullRequest._fields)], tf.int64)
-        header = tf.TensorSpec([len(PushHeader._fields)], tf.int64)
-        self._message_specs = [header, *[tf.TensorSpec([None], tf.uint8)] * num_ps]
-        self._pull = self.trace(self.store.pull, requests)
-        self.push_graph = self.trace(
-            lambda header, *packed: self.store.push(header, packed), *self._message_specs
-        )
-        self.freeze = self.trace(self.store.freeze)
-        self.pull_frozen = self.trace(lambda: self.store.pull_frozen(after=tf.constant(0)))
-
-    def pull(self, worker: int = 0) -> Pulled:
-        exchange = self._workers[worker]
-        exchange.begin(ticket=0, oldest=0)
-        pulled = exchange.pulled(self.run(self._pull, exchange.requests()))
-        assert isinstance(pulled, Pulled)
-        return pulled
-
-    def pack(self, vector, rate=0.0, env_steps=0, episodes=0, worker=0, ticket=None):
-        """A header and messages with a ticket, a new one if none is given."""
-        if ticket is None:
-            self._ticket = ticket = self._ticket + 1
-        exchange = self._workers[worker]
-        exchange.begin(ticket, oldest=0)
-        header, packed = exchange.pack(
-            vector, Kind.APPLIED, self._updates, env_steps, episodes, rate
-        )
-        return header, *packed
-
-    def push(self, vector, rate=0.0, env_steps=0, episodes=0, worker=0, ticket=None) -> Verdict:
-        packed = self.pack(vector, rate, env_steps, episodes, worker, ticket)
-        verdict = messages.unpack(Verdict, self.run(self.push_graph, *packed))
-        self._workers[worker].pushed(verdict)
-        return verdict
-
-    def run(self, function, *args) -> Any:
-        return self._coordinator.schedule(function, args=args).fetch()
-
-    def schedule_meeting_push(self, packed):
-        """Two workers push at the same moment: each waits for the other first."""
-        if not hasattr(self, "_meeting"):
-            self._meeting = self.trace(self._meet_and_push, *self._message_specs)
-        return self._coordinator.schedule(self._meeting, args=packed)
-
-    def _meet_and_push(self, header, *packed):
-        worker = tf.distribute.coordinator.experimental_get_current_worker_index()
-        [met] = bridge.call("meet", worker, [], [tf.TensorSpec([], tf.int32)])
-        with tf.control_dependencies([met]):
-            header = tf.identity(header)
-            packed = [tf.identity(each) for each in packed]
-        return self.store.push(header, packed)
-
-    def ask(
-        self, server: int, method: str, inputs: Sequence[Any], dtype=tf.int64, shape=(None,)
-    ) -> np.ndarray:
-        """One call of one server, as a worker makes it."""
-        with tf.device(f"/job:ps/replica:0/task:{server}/device:CPU:0"):
-            output = tf.TensorSpec(shape, dtype)
-            [result] = bridge.call(method, bridge.server(server), inputs, [output])
-        return result.numpy()
-
-    def stage(self, packed) -> int:
-        """The first call of a push on each server; the first entry that some server lacks."""
-        return min(
-            int(self.ask(i, "stage", [message], shape=())) for i, message in enumerate(packed[1:])
-        )
-
-    def decide(self, packed, known: int) -> Verdict:
-        """The second call, of the first server."""
-        return messages.unpack(Verdict, self.ask(0, "decide", [np.append(packed[0], known)]))
-
-    def online_parts(self) -> list[np.ndarray]:
-        """What each server has now, without a log in between."""
-        exchange = self._workers[0]
-        exchange.begin(ticket=0, oldest=0)
-        return np.split(self.pull().online, np.cumsum(self.store.sizes)[:-1])
-
-    @staticmethod
-    def trace(function, *signature):
-        return tf.function(function, autograph=False).get_concrete_function(*signature)
-
-
-def assert_agreement(store: ParameterStore) -> dict[str, int]:
-    """All servers have gone through the same log; what they say of it."""
-    first, *others = store.tallies()
-    for other in others:
-        assert other == first
-    assert first["staged"] == 0
-    return first
 
 
 def adam(p, slots, g, rate, t):
@@ -342,85 +210,6 @@ def test_shards_are_even_and_every_call_is_of_its_server(coordinator, size):
         if operation.type == "PyFunc"
     ]
     assert sorted(devices) == sorted([*servers, servers[0], *servers[1:]])
-
-
-def half_made_push(driver: Driver, vector: np.ndarray):
-    """A worker dies after the first server has decided its push: the others do not know."""
-    packed = driver.pack(vector, 1.0, env_steps=4)
-    assert driver.decide(packed, driver.stage(packed)).kind == Kind.APPLIED
-    return packed
-
-
-def catch_up(driver: Driver) -> None:
-    driver.store.catch_up()
-
-
-def freeze(driver: Driver) -> None:
-    driver.run(driver.freeze)
-
-
-def make_checkpoint(driver: Driver) -> None:
-    driver.store.state()
-
-
-@pytest.mark.parametrize("complete", [catch_up, freeze, make_checkpoint])
-def test_a_half_made_push_is_completed_by_whoever_comes_next(coordinator, complete):
-    config = make_config(optimizer="sgd", momentum=0.0)
-    driver = Driver(coordinator, config, num_ps=3)
-    one, other = vectors(2)
-    half_made_push(driver, one)
-    half_made_push(driver, other)
-    first, second, third = (tally["entries"] for tally in driver.store.tallies())
-    assert (first, second, third) == (2, 0, 0)
-    before, applied = initial(), initial() - one - other
-    torn = np.concatenate([applied[:4], before[4:]])
-    np.testing.assert_allclose(driver.pull().online, torn, atol=1e-6)
-    complete(driver)
-    tally = assert_agreement(driver.store)
-    assert (tally["applied"], tally["version"], tally["env_steps"]) == (2, 2, 8)
-    np.testing.assert_allclose(driver.pull().online, applied, atol=1e-6)
-    np.testing.assert_allclose(driver.store.state().online, applied, atol=1e-6)
-
-
-def test_the_next_push_brings_what_others_lack_in_order(coordinator):
-    # With Adam the order of pushes matters.
-    config = make_config(optimizer="adam")
-    gradients = vectors(3)
-    whole = Driver(coordinator, config, num_ps=3)
-    for gradient in gradients:
-        whole.push(gradient, 1.0)
-    expected = whole.pull().online
-    driver = Driver(coordinator, config, num_ps=3)
-    for gradient in gradients[:2]:
-        half_made_push(driver, gradient)
-    driver.push(gradients[2], 1.0)
-    assert assert_agreement(driver.store)["version"] == 3
-    np.testing.assert_array_equal(driver.pull().online, expected)
-
-
-@pytest.mark.parametrize("calls", ["staged on one", "staged on all", "decided", "complete"])
-def test_a_push_that_is_made_again_is_applied_once(coordinator, calls):
-    driver = Driver(coordinator, make_config(optimizer="sgd", momentum=0.0), num_ps=3)
-    gradient, other = vectors(2)
-    if calls == "complete":
-        driver.push(gradient, 1.0, env_steps=4)
-    elif calls == "decided":
-        half_made_push(driver, gradient)
-    else:
-        packed = driver.pack(gradient, 1.0, env_steps=4)
-        for i in range(3 if calls == "staged on all" else 1):
-            driver.ask(i, "stage", [packed[1 + i]], shape=())
-    # The closure runs on another worker, where what was collected is other: the ticket counts.
-    is_decided = calls in ("decided", "complete")
-    again = driver.push(other, 1.0, env_steps=6, ticket=1)
-    assert (again.kind, again.duplicate) == (Kind.APPLIED, int(is_decided))
-    assert again.env_steps == (4 if is_decided else 6)
-    tally = {**driver.store.tallies()[0], "staged": 0}
-    for each in driver.store.tallies():
-        assert {**each, "staged": 0} == tally
-    assert (tally["applied"], tally["sum_of_tickets"]) == (1, 1)
-    applied = gradient if is_decided else other
-    np.testing.assert_allclose(driver.pull().online, initial() - applied, atol=1e-6)
 
 
 def test_a_new_run_refuses_the_one_before(coordinator):
