@@ -1,90 +1,14 @@
-"""A worker's side of pull and push, against shards that are really there."""
+"""A worker's pushes: what is said, what is left over."""
 
 import numpy as np
 import pytest
+from exchange_link import SESSION, SIZE, Link, each_dtype, each_num_ps, payload, split, vector
 from test_encoding import SIZES as ENCODED_SIZES
 from test_encoding import bounds
 
-from ps_dqn import exchange as exchange_module
 from ps_dqn import messages
-from ps_dqn.config import Config
-from ps_dqn.exchange import Exchange, largest
-from ps_dqn.messages import Kind, PullHeader, PushHeader, Status, Verdict
-from ps_dqn.run_options import WIRE_DTYPES
-from ps_dqn.shard import Shard
-from ps_dqn.state import Counters
-
-SIZE = 1000  # over three servers 334, 333 and 333; none is a multiple of 256
-SESSION = 77
-
-each_dtype = pytest.mark.parametrize("dtype", WIRE_DTYPES)
-each_num_ps = pytest.mark.parametrize("num_ps", [1, 3])
-
-
-def make_config(**options) -> Config:
-    defaults = {
-        "num_envs_per_worker": 1,
-        # Pushes are changes that are added as they are.
-        "local_updates": 2,
-        "outer_learning_rate": 1.0,
-        "outer_momentum": 0.0,
-        "average_decay": 0.0,
-        "target_update_period": 10**6,
-    }
-    return Config.from_values({**defaults, **options})
-
-
-class Link:
-    """Some servers that begin at zero, and one worker's exchange with them."""
-
-    def __init__(self, num_ps: int = 1, size: int = SIZE, initial=None, num_workers=1, **options):
-        self.config = make_config(**options)
-        initial = np.zeros(size, np.float32) if initial is None else initial
-        self.sizes = messages.shard_sizes(len(initial), num_ps)
-        parts = np.split(initial, np.cumsum(self.sizes)[:-1])
-        self.shards = [Shard(self.config, SESSION, num_ps, num_workers, each) for each in parts]
-        self.exchange = self.connect(0)
-        self.exchange.begin(1, 0)
-
-    def connect(self, worker: int) -> Exchange:
-        return Exchange(self.config.parameter_server, SESSION, worker, self.sizes)
-
-    def replies(self) -> list[np.ndarray]:
-        requests = self.exchange.requests()
-        return [shard.pull(each) for shard, each in zip(self.shards, requests, strict=True)]
-
-    def pull(self):
-        return self.exchange.pulled(self.replies())
-
-    def push(self, vector, kind: Kind = Kind.APPLIED) -> list[np.ndarray]:
-        """Pushes, and hears what became of it; the messages."""
-        header, packed = self.exchange.pack(vector, kind, 2, 16, 1, 0.1)
-        lacking = [shard.stage(each) for shard, each in zip(self.shards, packed, strict=True)]
-        verdict = self.shards[0].decide(np.append(header, min(lacking)))
-        for shard in self.shards[1:]:
-            shard.follow(verdict)
-        self.exchange.pushed(messages.unpack(Verdict, verdict))
-        return packed
-
-    def online(self) -> np.ndarray:
-        """What the servers hold, whatever pulls do to it."""
-        for shard in self.shards:
-            shard.mark(Kind.CHECKPOINT, shard.next_index())
-        return np.concatenate([shard.checkpoint().online for shard in self.shards])
-
-    def residual(self) -> np.ndarray:
-        return self.exchange._residual
-
-
-def vector(seed: int = 0, size: int = SIZE) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=size).astype(np.float32)
-
-
-def payload(message: np.ndarray) -> bytes:
-    return message[messages.HEADER :].tobytes()
-
-
-# Pushes: what is said, what is left over.
+from ps_dqn.exchange import largest
+from ps_dqn.messages import Kind, PushHeader
 
 
 @each_num_ps
@@ -101,10 +25,6 @@ def test_what_the_servers_decode_and_what_is_left_over_is_what_was_given(dtype, 
     else:
         assert error.any(), "else the dtype was ignored"
         np.testing.assert_allclose(link.online() + link.residual(), vector(), rtol=0, atol=1e-6)
-
-
-def split(link: Link, whole: np.ndarray) -> list[np.ndarray]:
-    return np.split(whole, np.cumsum(link.sizes)[:-1])
 
 
 @each_num_ps
@@ -268,142 +188,6 @@ def test_pushes_say_who_and_what_they_are():
     again = messages.unpack(PushHeader, link.exchange.pack(vector(), Kind.APPLIED, 1, 1, 0, 1.0)[0])
     assert again.ticket == 5
     assert again.attempt != headers[0].attempt
-
-
-# Pulls.
-
-
-@each_num_ps
-@each_dtype
-def test_pulls_bring_the_parameters_the_target_and_the_counters(dtype, num_ps):
-    link = Link(num_ps, initial=vector(4), pull_wire_dtype=dtype)
-    link.push(vector(5))
-    link.push(vector(6))
-    pulled = link.pull()
-    assert pulled.counters == Counters(version=2, updates=4, env_steps=32, episodes=2)
-    assert pulled.online.dtype == pulled.target.dtype == np.float32
-    for got, true in ((pulled.online, link.online()), (pulled.target, vector(4))):
-        for ours, exact in zip(split(link, got), split(link, true), strict=True):
-            assert (np.abs(ours - exact) <= bounds(exact)[dtype]).all()
-        assert (got != true).any() == (dtype != "float32")
-
-
-def answer_size(dtype: str, counts, vectors: int) -> int:
-    """Bytes of the servers' answers; vectors of a message begin at multiples of 64."""
-    sizes = [-(-ENCODED_SIZES[dtype](count) // 64) * 64 for count in counts]
-    return sum(messages.HEADER + vectors * size for size in sizes)
-
-
-@each_num_ps
-@each_dtype
-def test_the_target_travels_only_when_it_has_changed(dtype, num_ps):
-    # It is copied at every second push, of two updates each.
-    link = Link(num_ps, pull_wire_dtype=dtype, target_update_period=4)
-    expected = []
-    for vectors_sent, pushes in [(2, 0), (1, 0), (1, 1), (2, 1), (1, 0), (2, 3), (1, 0)]:
-        for _ in range(pushes):
-            link.push(vector(7))
-        before = link.exchange.bytes_pulled
-        pulled = link.pull()
-        assert link.exchange.bytes_pulled - before == answer_size(dtype, link.sizes, vectors_sent)
-        if vectors_sent == 2:
-            expected = pulled.target.tolist()
-        assert pulled.target.tolist() == expected
-    assert np.abs(pulled.target - 4 * vector(7)).max() < 0.2, "it was copied after four pushes"
-    assert np.abs(pulled.online - 5 * vector(7)).max() < 0.2
-
-
-def test_each_server_sends_the_target_when_its_own_has_changed():
-    link = Link(3, target_update_period=2)
-    link.pull()
-    header, packed = link.exchange.pack(vector(), Kind.APPLIED, 2, 16, 1, 0.1)
-    for shard, message in zip(link.shards, packed, strict=True):
-        shard.stage(message)
-    verdict = link.shards[0].decide(np.append(header, 0))
-    first = link.replies()
-    pulled = link.exchange.pulled(first)
-    assert [messages.header(PullHeader, each).has_target for each in first] == [1, 0, 0]
-    wanted = np.concatenate([vector()[:334], np.zeros(666, np.float32)])
-    assert pulled.target.tolist() == pulled.online.tolist() == wanted.tolist()
-    for shard in link.shards[1:]:
-        shard.follow(verdict)
-    second = link.replies()
-    assert [messages.header(PullHeader, each).has_target for each in second] == [0, 1, 1]
-    assert link.exchange.pulled(second).target.tolist() == vector().tolist()
-
-
-@each_num_ps
-@each_dtype
-def test_what_was_pulled_stays_as_it_is(dtype, num_ps):
-    link = Link(num_ps, initial=vector(4), pull_wire_dtype=dtype, target_update_period=2)
-    kept = []
-    for seed in range(4):
-        pulled = link.pull()
-        kept.append((pulled, pulled.online.copy(), pulled.target.copy()))
-        link.push(vector(seed))
-    for pulled, online, target in kept:
-        assert pulled.online.tolist() == online.tolist()
-        assert pulled.target.tolist() == target.tolist()
-    assert (kept[0][1] != kept[3][1]).any()
-    assert (kept[0][2] != kept[3][2]).any()
-
-
-def test_a_server_that_failed_or_serves_another_run_is_an_error():
-    link = Link(3)
-    good, nothing = link.replies(), np.zeros(0, np.uint8)
-    with pytest.raises(RuntimeError, match="another run"):
-        link.exchange.pulled([good[0], nothing, good[2]])
-    stranger = Shard(link.config, SESSION + 1, 3, 1, np.zeros(333, np.float32))
-    with pytest.raises(RuntimeError, match="another run"):
-        link.exchange.pulled([*good[:2], stranger.pull(link.exchange.requests()[2])])
-
-
-def test_a_run_that_was_ended_anywhere_is_over():
-    link = Link(3)
-    link.shards[2].halt()
-    assert link.pull() is Status.FINISHED
-
-
-@each_num_ps
-def test_a_worker_that_has_pushed_for_a_round_waits_for_the_others(num_ps):
-    link = Link(num_ps, num_workers=2, aggregation="sync")
-    link.pull()
-    link.push(vector())
-    assert link.pull() is Status.WAIT
-    mine, link.exchange = link.exchange, link.connect(1)
-    link.exchange.begin(2, 0)
-    link.pull()
-    link.push(3 * vector())
-    link.exchange = mine
-    pulled = link.pull()
-    assert pulled.counters == Counters(version=1, updates=4, env_steps=32, episodes=2)
-    assert pulled.online == pytest.approx(2 * vector(), rel=1e-6)
-
-
-def test_a_round_is_pulled_of_one_version_only():
-    link = Link(3, aggregation="sync")
-    link.pull()
-    header, packed = link.exchange.pack(vector(), Kind.APPLIED, 2, 16, 1, 0.1)
-    for shard, message in zip(link.shards, packed, strict=True):
-        shard.stage(message)
-    verdict = link.shards[0].decide(np.append(header, 0))
-    link.shards[1].follow(verdict)
-    assert link.pull() is Status.WAIT
-    link.shards[2].follow(verdict)
-    assert link.pull().online.tolist() == vector().tolist()
-
-
-def test_patience_ends_and_begins_again_with_a_closure(monkeypatch):
-    link = Link(num_workers=2, aggregation="sync")
-    link.pull()
-    link.push(vector())
-    assert link.pull() is Status.WAIT
-    assert link.pull() is Status.WAIT, "there is patience for more than one question"
-    monkeypatch.setattr(exchange_module, "PATIENCE", -1.0)
-    assert link.pull() is Status.FINISHED
-    monkeypatch.undo()
-    link.exchange.begin(3, 0)
-    assert link.pull() is Status.WAIT
 
 
 # The choice itself.
