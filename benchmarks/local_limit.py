@@ -39,8 +39,8 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(2)
     from ps_dqn import environments, networks
-    from ps_dqn.experience import Experience
-    from ps_dqn.learner import local_optimizer_slots, make_learner
+    from ps_dqn.learning.learner import local_optimizer_slots, make_learner
+    from ps_dqn.worker.actor import Experience
 
     config = config_of(flags)
     environment = environments.describe(config.environment)

@@ -172,8 +172,10 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     from cluster import local, server
     from cluster.spec import Placement, Task, on_this_machine
     from flags import command_line, experiment
-    from ps_dqn import bridge, connection, hosts
-    from ps_dqn.parameters import ParameterStore
+    from ps_dqn.coordinator import connection
+    from ps_dqn.parameter_server.host import ParameterHost
+    from ps_dqn.parameter_server.store import ParameterStore
+    from ps_dqn.wire import bridge
 
     size, count = NETWORKS[network]
     values = command_line.new_flags()
@@ -184,7 +186,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     config = experiment.read(values)
 
     def serve(spec, task):
-        bridge.install(lambda number: Caller(config) if number >= 0 else hosts.make(number))
+        bridge.install(lambda number: Caller(config) if number >= 0 else ParameterHost())
         server.serve(spec, task, intra_op_threads=1, inter_op_threads=threads)
 
     spec = on_this_machine(num_ps=servers, num_workers=1)
@@ -292,7 +294,7 @@ class Caller:
     def begin(self, session, sizes, first):
         import numpy as np
 
-        from ps_dqn.exchange import Exchange
+        from ps_dqn.worker.parameter_client import Exchange
 
         if self._exchange is None:
             shape = self._config.parameter_server
@@ -316,7 +318,7 @@ class Caller:
         return [pulled.online]
 
     def pack(self, vector):
-        from ps_dqn.messages import Kind
+        from ps_dqn.wire.messages import Kind
 
         self._started = time.perf_counter()
         header, packed = self._exchange.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
@@ -325,7 +327,7 @@ class Caller:
     def pushed(self, verdict):
         import numpy as np
 
-        from ps_dqn import messages
+        from ps_dqn.wire import messages
 
         self._exchange.pushed(messages.unpack(messages.Verdict, verdict))
         self._times["push"].append(time.perf_counter() - self._started)

@@ -217,8 +217,8 @@ class Ours:
     """This project's replay; fills itself from a tape."""
 
     def __init__(self, tape: Tape, stored: str, draws: str, n_step: int, minibatches: int):
-        from ps_dqn.replay import Layout, Replay
-        from ps_dqn.samplers import Prioritized, Recent, Uniform
+        from ps_dqn.replay.replay import Layout, Replay
+        from ps_dqn.replay.samplers import Prioritized, Recent, Uniform
 
         make = {
             "uniform": Uniform,

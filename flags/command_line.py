@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from absl import flags as absl_flags
 
-from ps_dqn.endings import INTERRUPTED, WRONG_USAGE
+from ps_dqn.run.signals import INTERRUPTED, WRONG_USAGE
 
 PRESETS = pathlib.Path(__file__).parent / "presets"
 

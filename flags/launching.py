@@ -10,7 +10,7 @@ from absl import flags as absl_flags
 
 import k8s
 from flags import command_line, experiment
-from ps_dqn import checks
+from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
 
 MANIFESTS = pathlib.Path(k8s.__file__).resolve().parent

@@ -19,8 +19,8 @@ from absl import flags as absl_flags
 
 from flags import command_line, launching
 from flags.launching import MANIFESTS, Launch
-from ps_dqn import endings
 from ps_dqn.errors import PsDqnError, UsageError
+from ps_dqn.run import signals
 
 KUSTOMIZATION, FLAGFILE = "kustomization.yaml", "experiment.flags"
 # The first line of what may be written anew.
@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
         command_line.refuse(error)
     except KubectlError as error:
         print(f"error: {error}", file=sys.stderr)
-        return endings.FAILED
+        return signals.FAILED
 
 
 def _launch(run: Launch) -> int:

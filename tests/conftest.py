@@ -6,18 +6,12 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import contextlib
 import pathlib
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
-
-TESTS = pathlib.Path(__file__).parent
-RUN_SECONDS = 180
-
+from support.programs import RUN_SECONDS, processes_that_mention, run_python
 
 # TensorFlow has one pool for all servers of a process, and each worker's closure holds a thread of
 # it: as many threads as workers would be a deadlock.
@@ -56,11 +50,12 @@ def coordinator():
 
     TensorFlow can have one such cluster in a process and cannot stop it, so all tests share it.
     """
-    from hosts import RoutingHost
+    from support.hosts import RoutingHost
 
     from cluster import in_process
     from cluster.spec import Placement, on_this_machine
-    from ps_dqn import bridge, connection
+    from ps_dqn.coordinator import connection
+    from ps_dqn.wire import bridge
 
     bridge.install(RoutingHost)
     placement = Placement(
@@ -72,63 +67,6 @@ def coordinator():
     in_process.start(placement.spec, **THREADS)
     yield connection.connect(placement)
     bridge.close()
-
-
-def make_closures(config, num_ps: int, num_workers: int):
-    """A new run on the connected cluster: its store and its closures.
-
-    It takes the parameter servers from the run before it.
-    """
-    from ps_dqn import environments, networks
-    from ps_dqn.closures import Closures
-    from ps_dqn.parameters import ParameterStore
-
-    environment = environments.describe(config.environment)
-    network = networks.build(config.network, config.value, environment, config.run.seed)
-    store = ParameterStore(config, num_ps, num_workers, network.initial)
-    return store, Closures(config, environment, store, network, run_id="tests")
-
-
-def run_python(
-    arguments: Sequence[object], folder: pathlib.Path, seconds: float = RUN_SECONDS
-) -> subprocess.CompletedProcess[str]:
-    """Runs this interpreter in a folder; whatever it started is gone when this returns."""
-    environment = dict(os.environ)
-    # The tests' folder has the environments that --env_module names.
-    paths = [str(TESTS), str(TESTS.parent), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    environment.pop("TF_CONFIG", None)
-    command = [sys.executable, *map(str, arguments)]
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            out, err = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired as expired:
-            shown = [each.decode() for each in (expired.stdout, expired.stderr) if each]
-            pytest.fail(f"still running after {seconds} s; its output:\n{''.join(shown)}")
-        finally:
-            # Tasks lead groups of their own; their lifeline ends them with this one.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
-
-
-def processes_that_mention(text: str) -> list[int]:
-    """Ids of the processes with a text in their command line; forked tasks keep their parent's."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if text.encode() in path.read_bytes() and path.parent.name != str(os.getpid()):
-                found.append(int(path.parent.name))
-    return found
 
 
 @pytest.fixture

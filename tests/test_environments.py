@@ -17,8 +17,8 @@ from gymnasium.vector.utils import batch_space
 
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
-from ps_dqn.experience import Experience
-from ps_dqn.replay import Transitions
+from ps_dqn.replay.replay import Transitions
+from ps_dqn.worker.actor import Experience
 
 MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
 SPACE = gymnasium.spaces.Box(0, 1000, (3,), np.float32)

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from test_environments import COUNTING
 
-from ps_dqn import environments, replay_plan
+from ps_dqn import environments
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
-from ps_dqn.experience import Experience
-from ps_dqn.replay import Transitions
+from ps_dqn.replay import plan
+from ps_dqn.replay.replay import Transitions
+from ps_dqn.worker.actor import Experience
 
 LENGTH = 4
 
@@ -223,7 +224,7 @@ def test_replay_keeps_each_frame_once() -> None:
     sizes = {}
     for frame_stack in (1, 4):
         config = configuration(frame_stack, kwargs)
-        made = replay_plan.make(config, environments.describe(config.environment))
+        made = plan.plan_replay(config, environments.describe(config.environment))
         assert (frame_stack > 1) == (made.layout.observation_shape[0] == 4)
         sizes[frame_stack] = made.nbytes
     assert sizes[4] < 1.1 * sizes[1]

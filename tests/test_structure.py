@@ -6,76 +6,24 @@ import subprocess
 import sys
 
 import pytest
+from support.programs import ROOT
 
-ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("ps_dqn", "cluster", "flags")
-ENTRY_POINTS = ("coordinator", "worker", "parameter_server", "evaluator", "launch")
-LONGEST = 350  # lines; a file is to be read in one sitting
+COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator", "launch")
+LONGEST = 351  # lines; a file is to be read in one sitting
 
-# What these may import of ps_dqn: they can be read, tested and replaced on their own.
-SIBLINGS = {
-    "errors": set(),
-    # What is said on the command line.
-    "config": {"checks", "hyperparameters", "options", "run_options"},
-    "hyperparameters": {"options"},
-    "run_options": {"options"},
-    "options": {"errors"},
-    "checks": {"errors", "hyperparameters"},
-    # Parameter servers, and the way to them.
-    "encoding": set(),
-    "messages": {"encoding"},
-    "gate": set(),
-    "aggregation": {"config", "optimizers", "run_options"},
-    "ledger": {"messages", "reports"},
-    "exchange": {"config", "encoding", "messages", "state"},
-    "shard": {"aggregation", "config", "encoding", "ledger", "messages", "state", "tickets"},
-    "tickets": {"messages"},
-    "parameter_host": {"config", "exporter", "messages", "shard", "state"},
-    "state": set(),
-    "reports": {"state"},
-    "exporter": {"reports", "state"},
-    "endings": set(),
-    # Environments, and what is remembered of them.
-    "environments": {"config", "errors"},
-    "exploration": set(),
-    "schedules": set(),
-    "experience": {"batches", "config", "environments", "memory"},
-    "memory": {"batches", "config", "environments", "replay", "replay_plan", "rollout"},
-    "batches": {"config", "environments", "replay", "rollout"},
-    "rollout": {"environments"},
-    "replay_plan": {
-        "observations",
-        "checks", "config", "environments", "errors", "hyperparameters", "replay", "replay_memory",
-        "samplers",
-    },
-    "replay": {"rows", "samplers"},
-    "rows": {"columns", "errors", "observations", "seals"},
-    "samplers": {"sum_tree"},
-    "sum_tree": set(),
-    "seals": set(),
-    "columns": {"errors"},
-    "observations": {"errors"},
-    "replay_memory": {"errors"},
-    "optimizer_file": set(),
-    # Networks, and how they learn.
-    "networks": {"checks", "config", "environments", "errors", "heads", "layers", "torsos"},
-    "torsos": {"config", "environments", "errors", "layers"},
-    "heads": {"config", "environments", "errors", "layers"},
-    "layers": {"config", "seeds"},
-    "seeds": set(),
-    "losses": set(),
-    "distributional": set(),
-    "lambda_returns": set(),
-    "objectives": {"config", "distributional", "losses", "networks", "seeds"},
-    "minibatches": {
-        "config", "lambda_returns", "losses", "networks", "objectives", "replay", "rollout",
-        "seeds",
-    },
-    "learner": {
-        "batches", "config", "losses", "minibatches", "networks", "optimizers", "seeds",
-    },
-    "optimizers": {"config"},
-}  # fmt: skip
+# What is on one floor may import what is on the floors before it, and nothing else of ps_dqn.
+FLOORS = (
+    {"errors", "state"},
+    {"config", "wire", "run"},
+    {"environments", "optimizers", "seeds"},
+    {"networks", "replay", "telemetry"},
+    {"learning", "parameter_server"},
+    {"worker"},
+    {"coordinator", "evaluator"},
+)
+# Commands and what needs nothing of the project.
+APART = {"launch", "minatar_games"}
 
 
 def sources(package: str) -> list[pathlib.Path]:
@@ -96,15 +44,31 @@ def imports(path: pathlib.Path) -> set[str]:
     return found
 
 
-def packages_of(path: pathlib.Path) -> set[str]:
+def top_packages(path: pathlib.Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)}
 
 
-def siblings(path: pathlib.Path) -> set[str]:
-    """The modules of ps_dqn that a file of it imports."""
-    modules = {source.stem for source in sources("ps_dqn")}
+def room(path: pathlib.Path) -> str:
+    """The package or top module of ps_dqn that a file is in."""
+    return path.relative_to(ROOT / "ps_dqn").parts[0].removesuffix(".py")
+
+
+def rooms(path: pathlib.Path) -> set[str]:
+    """The packages and top modules of ps_dqn that a file imports, its own left out."""
+    known = {room(source) for source in sources("ps_dqn")}
     parts = [name.split(".") for name in imports(path)]
-    return {part[1] for part in parts if part[0] == "ps_dqn" and len(part) > 1} & modules
+    found = {part[1] for part in parts if part[0] == "ps_dqn" and len(part) > 1}
+    return found & known - {room(path)}
+
+
+def modules(path: pathlib.Path) -> set[str]:
+    """The modules of ps_dqn that a file imports, dotted."""
+    known = {dotted(source) for source in sources("ps_dqn")}
+    return imports(path) & known - {dotted(path)}
+
+
+def dotted(path: pathlib.Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def test_the_reader_of_imports_sees_them_all(tmp_path: pathlib.Path) -> None:
@@ -113,70 +77,72 @@ def test_the_reader_of_imports_sees_them_all(tmp_path: pathlib.Path) -> None:
         "import os, flags.tasks\n"
         "from absl import flags as absl_flags\n"
         "def function():\n"
-        "    from ps_dqn import replay\n"
-        "    from ps_dqn.config import Config\n"
+        "    from ps_dqn.replay import samplers\n"
         "if __name__ == '__main__':\n"
         "    import cluster\n"
     )
-    assert packages_of(source) == {"os", "absl", "flags", "ps_dqn", "cluster"}
-    assert siblings(source) == {"replay", "config"}
+    assert top_packages(source) == {"os", "absl", "flags", "ps_dqn", "cluster"}
+    assert "ps_dqn.replay.samplers" in imports(source)
 
 
-@pytest.mark.parametrize("module", SIBLINGS)
-def test_leaves_import_no_siblings_but_these(module: str) -> None:
-    path = ROOT / "ps_dqn" / f"{module}.py"
-    assert siblings(path) <= SIBLINGS[module]
-    assert not packages_of(path) & {"cluster", "flags"}
+def test_every_room_has_its_floor() -> None:
+    known = {room(source) for source in sources("ps_dqn")} - {"__init__"}
+    assert known == set().union(*FLOORS) | APART
 
 
-def test_environments_and_memory_need_no_tensorflow() -> None:
-    # They are NumPy, so that whoever replaces them needs nothing else.
-    wanted, found = {"experience"}, set()
-    while wanted:
-        path = ROOT / "ps_dqn" / f"{wanted.pop()}.py"
-        found.add(path.stem)
-        assert not packages_of(path) & {"tensorflow", "keras"}, path
-        wanted |= siblings(path) - found
-    assert {"environments", "replay", "rollout", "sum_tree"} <= found
-
-
-def test_the_cluster_knows_nothing_of_dqn() -> None:
-    for path in sources("cluster"):
-        assert not packages_of(path) & {"ps_dqn", "flags"}, path
-
-
-def test_only_entry_points_import_flags() -> None:
-    importing = {
-        f"{path.parent.name}.{path.stem}"
-        for package in ("ps_dqn", "cluster")
-        for path in sources(package)
-        if "flags" in packages_of(path)
-    }
-    assert "ps_dqn.coordinator" in importing
-    assert importing <= {f"ps_dqn.{name}" for name in ENTRY_POINTS}
-
-
-def test_nobody_imports_an_entry_point_that_reads_flags_when_imported() -> None:
-    # The coordinator and evaluator are commands; worker and parameter_server are also what the
-    # local cluster runs, so they read flags only where they are the command.
-    for path in sources("ps_dqn"):
-        assert not siblings(path) & {"coordinator", "evaluator", "launch"}, path
-    for name in ("worker", "parameter_server"):
-        tree = ast.parse((ROOT / "ps_dqn" / f"{name}.py").read_text())
-        guard = [node for node in tree.body if isinstance(node, ast.If)][-1]
-        assert ast.unparse(guard.test) == "__name__ == '__main__'"
-        others = ast.Module([node for node in tree.body if node is not guard], [])
-        modules = [node.module for node in ast.walk(others) if isinstance(node, ast.ImportFrom)]
-        assert modules
-        assert "flags" not in modules
+@pytest.mark.parametrize("path", sources("ps_dqn"), ids=dotted)
+def test_a_file_imports_only_what_stands_before_it(path: pathlib.Path) -> None:
+    below = set()
+    for floor in FLOORS:
+        if room(path) in floor:
+            assert rooms(path) <= below, f"{dotted(path)} imports {sorted(rooms(path) - below)}"
+        below |= floor
 
 
 def test_imports_have_no_circle() -> None:
-    graph = {path.stem: siblings(path) for path in sources("ps_dqn")}
+    graph = {dotted(path): modules(path) for path in sources("ps_dqn")}
+    # A package's face is run before its modules, but they do not need it.
+    graph = {name: wanted for name, wanted in graph.items() if not is_face(name)}
     while graph:
         leaves = {name for name, wanted in graph.items() if not wanted & graph.keys()}
         assert leaves, f"these import each other: {sorted(graph)}"
         graph = {name: wanted for name, wanted in graph.items() if name not in leaves}
+
+
+def is_face(name: str) -> bool:
+    return (ROOT / name.replace(".", "/") / "__init__.py").exists()
+
+
+def test_environments_and_replay_need_no_tensorflow() -> None:
+    # They are NumPy, so that whoever replaces them needs nothing else.
+    files = [ROOT / "ps_dqn" / "environments.py", *(ROOT / "ps_dqn" / "replay").glob("*.py")]
+    files += (ROOT / "ps_dqn" / "config").glob("*.py")
+    assert len(files) > 10
+    for path in files:
+        assert not top_packages(path) & {"tensorflow", "keras"}, path
+
+
+def test_the_cluster_knows_nothing_of_dqn() -> None:
+    for path in sources("cluster"):
+        assert not top_packages(path) & {"ps_dqn", "flags"}, path
+
+
+def test_only_commands_import_flags() -> None:
+    importing = {
+        dotted(path)
+        for package in ("ps_dqn", "cluster")
+        for path in sources(package)
+        if "flags" in top_packages(path)
+    }
+    commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS} | {"ps_dqn.launch"}
+    assert "ps_dqn.coordinator.__main__" in importing
+    assert importing <= commands
+
+
+def test_nobody_imports_a_command() -> None:
+    for path in sources("ps_dqn"):
+        commands = {name for name in imports(path) if name.endswith("__main__")}
+        assert not commands | (rooms(path) & {"launch"}), path
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -189,8 +155,8 @@ def test_files_can_be_read_in_one_sitting(package: str) -> None:
 def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # TensorFlow takes seconds to import: --help and a wrong flag must not wait for it. NumPy reads
     # the number of its threads when it is imported, which is after the flags.
-    modules = ["ps_dqn.coordinator", "ps_dqn.evaluator", "ps_dqn.launch"]
-    modules += ["cluster.spec", "ps_dqn.config"]
+    modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS if name != "launch"]
+    modules += ["ps_dqn.launch", "cluster.spec", "ps_dqn.config"]
     modules += [f"flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
     assert len(modules) > 5
     program = (

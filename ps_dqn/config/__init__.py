@@ -1,0 +1,23 @@
+"""Every option once: its default, unit, range, help and what it needs. No NumPy, no TensorFlow."""
+
+from ps_dqn.config.agent import Environment, Network, Value
+from ps_dqn.config.experiment import Config, Group, groups, option_type
+from ps_dqn.config.exploration import Exploration
+from ps_dqn.config.learning import Learning
+from ps_dqn.config.replay import Replay
+from ps_dqn.config.run import ParameterServer, Run
+
+__all__ = [
+    "Config",
+    "Environment",
+    "Exploration",
+    "Group",
+    "Learning",
+    "Network",
+    "ParameterServer",
+    "Replay",
+    "Run",
+    "Value",
+    "groups",
+    "option_type",
+]

@@ -1,0 +1,153 @@
+"""What acts: its environment, its Q-network, and what the network says of an action."""
+
+import dataclasses
+
+from ps_dqn.config.options import option
+
+NETWORKS = ("mlp", "nature", "minatar", "impala")
+
+
+@dataclasses.dataclass(frozen=True)
+class Environment:
+    """What the workers act in."""
+
+    env_id: str = option("CartPole-v1", "Gymnasium id of the environment.")
+    env_module: str = option(
+        "", "Python module to import first, on every task; it registers env_id with Gymnasium."
+    )
+    env_kwargs: str = option("{}", "Keyword arguments of the environment, as a JSON object.")
+    num_envs_per_worker: int = option(
+        64, "Environments each worker steps together (environments).", low=1
+    )
+    vectorization: str = option(
+        "auto",
+        "How a worker steps its environments: all in one process (sync), one process each "
+        "(async), or the environment's own vector form where it has one, else sync (auto).",
+        choices=("auto", "sync", "async"),
+    )
+    frame_stack: int = option(
+        1,
+        "Observations are this many frames, the newest last: replay keeps each frame once. An "
+        "environment that does not stack them itself is wrapped to do so (frames).",
+        low=1,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """The Q-network."""
+
+    network: str = option(
+        "mlp",
+        "mlp; nature, minatar or impala for images; or my_package.my_module:build, a function of "
+        "(observation_shape, num_outputs) that returns a Keras model.",
+    )
+    hidden_sizes: tuple[int, ...] = option(
+        (128, 128),
+        "Widths of the dense layers, after any convolutions, comma separated (units).",
+        low=1,
+        needs={"network": NETWORKS},
+    )
+    activation: str = option(
+        "relu",
+        "Activation of the hidden layers.",
+        choices=("relu", "gelu", "silu", "tanh", "elu"),
+        needs={"network": NETWORKS},
+    )
+    layer_norm: bool = option(
+        True,
+        "Normalise each hidden layer before its activation.",
+        needs={"network": NETWORKS},
+    )
+    network_width: int = option(
+        1, "Factor of the channels of network=impala.", low=1, needs={"network": ("impala",)}
+    )
+    dueling: bool = option(
+        False, "Separate streams for state value and advantages (Wang et al. 2016)."
+    )
+    noisy: bool = option(
+        False, "Dense layers with learned noise, for exploration (Fortunato et al. 2018)."
+    )
+    noisy_sigma: float = option(
+        0.5,
+        "First scale of the noise, over the root of a layer's inputs.",
+        low=0.0,
+        needs={"noisy": (True,)},
+    )
+    recurrent_size: int = option(
+        0, "Units of an LSTM behind the encoder, as in R2D2; 0 has none (units).", low=0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """What the network says of a state and an action, and what it is moved towards."""
+
+    value_distribution: str = option(
+        "none",
+        "Expected returns (none), or their distribution: on fixed atoms (c51, Bellemare et al. "
+        "2017), as fixed quantiles (qr_dqn) or as a function of the quantile (iqn) (Dabney et al. "
+        "2018).",
+        choices=("none", "c51", "qr_dqn", "iqn"),
+    )
+    num_atoms: int = option(
+        51, "Atoms of c51 (atoms).", low=2, needs={"value_distribution": ("c51",)}
+    )
+    v_min: float = option(
+        -10.0, "Smallest atom of c51 (return).", needs={"value_distribution": ("c51",)}
+    )
+    v_max: float = option(
+        10.0, "Largest atom of c51 (return).", needs={"value_distribution": ("c51",)}
+    )
+    num_quantiles: int = option(
+        32,
+        "Quantiles of qr_dqn; of iqn, those of the online network in the loss (quantiles).",
+        low=1,
+        needs={"value_distribution": ("qr_dqn", "iqn")},
+    )
+    num_target_quantiles: int = option(
+        32,
+        "Quantiles of iqn's target network in the loss (quantiles).",
+        low=1,
+        needs={"value_distribution": ("iqn",)},
+    )
+    num_policy_quantiles: int = option(
+        32,
+        "Quantiles iqn acts by, evenly spaced (quantiles).",
+        low=1,
+        needs={"value_distribution": ("iqn",)},
+    )
+    num_cosines: int = option(
+        64, "Cosines iqn embeds a quantile in.", low=1, needs={"value_distribution": ("iqn",)}
+    )
+    double_dqn: bool = option(
+        True, "Choose the bootstrap action by the online network (van Hasselt et al. 2016)."
+    )
+    munchausen: bool = option(
+        False,
+        "Add the target policy's scaled log-probability to the reward, and bootstrap softly "
+        "(Vieillard et al. 2020).",
+    )
+    munchausen_alpha: float = option(
+        0.9, "Scale of the log-probability.", low=0.0, high=1.0, needs={"munchausen": (True,)}
+    )
+    munchausen_temperature: float = option(
+        0.03, "Temperature of the target policy.", low=1e-6, needs={"munchausen": (True,)}
+    )
+    munchausen_clip: float = option(
+        -1.0,
+        "Smallest value of temperature times log-probability.",
+        high=0.0,
+        needs={"munchausen": (True,)},
+    )
+    value_rescaling: bool = option(
+        False,
+        "Learn sign(x)(√(|x|+1)-1)+0.001x of the return x instead of x (Pohlen et al. 2018).",
+    )
+    loss: str = option("huber", "Loss of the TD error.", choices=("huber", "squared"))
+    huber_delta: float = option(
+        1.0,
+        "TD error at which the Huber loss turns linear (reward).",
+        low=1e-6,
+        needs={"loss": ("huber",), "value_distribution": ("none", "qr_dqn", "iqn")},
+    )

@@ -1,0 +1,108 @@
+"""A whole experiment: every option of every topic.
+
+The flags are generated from the topics' classes, workers receive them as JSON, and the code reads
+them as plain attributes, so a default or a limit is written there and nowhere else.
+"""
+
+import dataclasses
+import json
+import types
+import typing
+from typing import Any
+
+from ps_dqn.config import checks
+from ps_dqn.config.agent import Environment, Network, Value
+from ps_dqn.config.exploration import Exploration
+from ps_dqn.config.learning import Learning
+from ps_dqn.config.options import check
+from ps_dqn.config.replay import Replay
+from ps_dqn.config.run import ParameterServer, Run
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """A whole experiment. Built from flags; sent to workers as JSON."""
+
+    environment: Environment = dataclasses.field(default_factory=Environment)
+    network: Network = dataclasses.field(default_factory=Network)
+    value: Value = dataclasses.field(default_factory=Value)
+    learning: Learning = dataclasses.field(default_factory=Learning)
+    replay: Replay = dataclasses.field(default_factory=Replay)
+    exploration: Exploration = dataclasses.field(default_factory=Exploration)
+    parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)
+    run: Run = dataclasses.field(default_factory=Run)
+
+    def __post_init__(self) -> None:
+        """Refuses values out of range and combinations that cannot work.
+
+        Raises:
+            UsageError: with the flag, its value and what to do.
+        """
+        for group in groups():
+            for field in dataclasses.fields(group.type):
+                check(field, getattr(getattr(self, group.name), field.name))
+        checks.check(self)
+
+    def to_json(self) -> str:
+        """The whole configuration as one line of JSON."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Config":
+        """What `to_json` wrote."""
+        return cls.from_values(
+            {name: value for group in json.loads(text).values() for name, value in group.items()}
+        )
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any]) -> "Config":
+        """A configuration from option names and values; options not named keep their default."""
+        made = {}
+        for group in groups():
+            names = {field.name for field in dataclasses.fields(group.type)}
+            given = {name: values[name] for name in names & values.keys()}
+            if "hidden_sizes" in given:
+                given["hidden_sizes"] = tuple(given["hidden_sizes"])
+            made[group.name] = group.type(**given)
+        return cls(**made)
+
+    @property
+    def state_size(self) -> int:
+        """Numbers of the recurrent state of one environment; 0 without one."""
+        return 2 * self.network.recurrent_size
+
+    @property
+    def env_steps_per_push(self) -> int:
+        """Environment steps between a pull and a push, resets counted as steps."""
+        return self.parameter_server.local_updates * self.parameter_server.update_period
+
+    @property
+    def vector_steps_per_push(self) -> int:
+        """Steps of a worker's vector environment between a pull and a push."""
+        return self.env_steps_per_push // self.environment.num_envs_per_worker
+
+    @property
+    def env_steps_per_closure(self) -> int:
+        """Environment steps of one closure, resets counted as steps."""
+        return self.parameter_server.pushes_per_closure * self.env_steps_per_push
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """One topic of options: its attribute in `Config` and the class that lists them."""
+
+    name: str
+    type: Any
+
+
+def groups() -> tuple[Group, ...]:
+    """The topics, in the order in which they are shown to people."""
+    return tuple(Group(name, type_) for name, type_ in typing.get_type_hints(Config).items())
+
+
+def option_type(group: Group, field: dataclasses.Field) -> Any:
+    """The Python type of one option, without the None of an optional one."""
+    hint = typing.get_type_hints(group.type)[field.name]
+    if isinstance(hint, types.UnionType):
+        return next(each for each in typing.get_args(hint) if each is not type(None))
+    return hint

@@ -1,0 +1,70 @@
+"""What a minibatch gradient is and how it is applied."""
+
+import dataclasses
+
+from ps_dqn.config.options import CHANGING, SCHEDULES, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Learning:
+    """What a minibatch gradient is and how it is applied."""
+
+    gamma: float = option(0.99, "Discount per environment step.", low=0.0, high=1.0)
+    n_step: int = option(5, "Length of the bootstrapped return (environment steps).", low=1)
+    batch_size: int = option(
+        64, "Transitions in a minibatch; with recurrent_size, sequences (transitions).", low=1
+    )
+    optimizer: str = option(
+        "adam", "Optimizer of the gradients.", choices=("adam", "rmsprop", "adagrad", "sgd")
+    )
+    learning_rate: float = option(1e-3, "Step size at the start.", low=0.0)
+    learning_rate_end: float = option(
+        1e-4,
+        "Step size after learning_rate_decay_steps.",
+        low=0.0,
+        needs={"learning_rate_schedule": CHANGING},
+    )
+    learning_rate_schedule: str = option(
+        "linear", "How the step size gets there; constant stays at the start.", choices=SCHEDULES
+    )
+    learning_rate_decay_steps: int = option(
+        200_000,
+        "Length of the step size's decay (environment steps, all workers).",
+        low=1,
+        needs={"learning_rate_schedule": CHANGING},
+    )
+    optimizer_epsilon: float = option(
+        1e-5, "Constant in the denominators of adam, rmsprop and adagrad.", low=1e-12
+    )
+    momentum: float = option(
+        0.9,
+        "Momentum of optimizer=sgd; the other optimizers have their own.",
+        low=0.0,
+        high=0.9999,
+        needs={"optimizer": ("sgd",)},
+    )
+    max_grad_norm: float = option(
+        10.0, "Gradients with a larger Euclidean norm are scaled down to it; 0 never.", low=0.0
+    )
+    average_decay: float = option(
+        0.9995,
+        "Evaluations, and the best checkpoint with them, use a moving average of the online "
+        "parameters that keeps this share of itself at every update (Polyak and Juditsky 1992); 0 "
+        "uses the online parameters themselves.",
+        low=0.0,
+        high=0.999999,
+    )
+    target_update_period: int = option(
+        128,
+        "How often the online network is copied to the target; 0 has no target network, the "
+        "online one bootstraps (updates).",
+        low=0,
+        needs={"tau": (0.0,)},
+    )
+    tau: float = option(
+        0.0,
+        "Above 0: no copies, the target moves this fraction of the way to the online network at "
+        "every update instead.",
+        low=0.0,
+        high=1.0,
+    )

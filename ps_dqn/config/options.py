@@ -1,0 +1,71 @@
+"""What an option is: a dataclass field that carries its flag's help, range and choices."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ps_dqn.errors import UsageError
+
+# How a number may change over a run.
+CHANGING = ("linear", "cosine", "exponential")
+SCHEDULES = ("constant", *CHANGING)
+
+
+def option(
+    default: Any,
+    help_text: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    finite: bool = True,
+    needs: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+) -> Any:
+    """A dataclass field that also carries what its flag needs.
+
+    Args:
+        default: the value when nothing is said.
+        help_text: one sentence, with the unit in parentheses where there is one.
+        low: the smallest value allowed, itself included.
+        high: the largest value allowed, itself included.
+        choices: the only values allowed, for text options.
+        finite: whether infinity is refused; NaN always is.
+        needs: other options and the values of theirs with which this one has an effect; no values
+            stand for any but the default.
+    """
+    metadata = {
+        "help": help_text,
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "finite": finite,
+        "needs": needs,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def check(field: dataclasses.Field, value: Any) -> None:
+    """Refuses a value that the option does not allow.
+
+    Raises:
+        UsageError: with the flag, its value and what it must be.
+    """
+    low, high = field.metadata["low"], field.metadata["high"]
+    choices = field.metadata["choices"]
+    if choices and value not in choices:
+        raise UsageError(f"--{field.name}={value}: must be one of {', '.join(choices)}")
+    if value is None:
+        return  # says nothing
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, float) and not _is_allowed(field, number):
+            raise UsageError(f"--{field.name}={number}: must be a finite number")
+        if low is not None and number < low:
+            raise UsageError(f"--{field.name}={number}: must be {low} or more")
+        if high is not None and number > high:
+            raise UsageError(f"--{field.name}={number}: must be {high} or less")
+
+
+def _is_allowed(field: dataclasses.Field, number: float) -> bool:
+    return math.isfinite(number) or (math.isinf(number) and not field.metadata["finite"])

@@ -1,0 +1,107 @@
+"""What each worker remembers, and what it learns from."""
+
+import dataclasses
+
+from ps_dqn.config.options import option
+
+# Each worker's replay where neither a capacity nor a memory is said (transitions).
+REPLAY_CAPACITY = 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """What each worker remembers, and what it learns from."""
+
+    replay: str = option(
+        "uniform",
+        "How transitions are drawn: uniformly; by their TD error (prioritized, Schaul et al. "
+        "2015); more from recent ones (recent, Wang and Ross 2019); or no replay (rollout): each "
+        "push learns from the steps just made, by λ-returns, batch_size / update_period times "
+        "(PQN, Gallici et al. 2024).",
+        choices=("uniform", "prioritized", "recent", "rollout"),
+    )
+    replay_capacity: int | None = option(
+        None,
+        f"Size of each worker's replay (transitions). Default: {REPLAY_CAPACITY:,}, or what fits "
+        "into replay_memory.",
+        low=2,
+    )
+    replay_memory: str = option(
+        "",
+        "Memory of each worker's replay, like 2GiB, or a share like 50% of its container's limit "
+        "or of its part of this machine. Default: what its capacity needs.",
+    )
+    replay_compression: str = option(
+        "none",
+        "Compression of image observations in replay; needs replay_memory. lz4 needs the extra: "
+        'pip install "ps-dqn[compression]".',
+        choices=("none", "lz4"),
+    )
+    replay_files: bool = option(
+        False,
+        "Keep replay in files under each worker's --worker_dir, so that a worker that comes back "
+        "and a run that is resumed have it again.",
+    )
+    min_replay_size: int = option(
+        1_000,
+        "Each worker's replay before its first update (rows that can be sampled).",
+        low=1,
+        needs={"replay": ("uniform", "prioritized", "recent")},
+    )
+    priority_alpha: float = option(
+        0.5,
+        "Power of the TD error that a transition's probability follows.",
+        low=0.0,
+        high=2.0,
+        needs={"replay": ("prioritized",)},
+    )
+    priority_beta: float = option(
+        0.4,
+        "Importance-sampling correction at the start; 1 at total_env_steps.",
+        low=0.0,
+        high=1.0,
+        needs={"replay": ("prioritized",)},
+    )
+    priority_epsilon: float = option(
+        1e-3, "Added to each TD error.", low=1e-12, needs={"replay": ("prioritized",)}
+    )
+    recency_eta: float = option(
+        0.996,
+        "How fast the window of recent transitions narrows from minibatch to minibatch of a push "
+        "at the start of the run; 1 (no narrowing) at total_env_steps.",
+        low=0.9,
+        high=1.0,
+        needs={"replay": ("recent",)},
+    )
+    recency_min_size: int = option(
+        2_500,
+        "Smallest window of recent transitions (transitions).",
+        low=1,
+        needs={"replay": ("recent",)},
+    )
+    trace_lambda: float = option(
+        0.65,
+        "λ of the returns of replay=rollout: 0 bootstraps from the next state, 1 from the last.",
+        low=0.0,
+        high=1.0,
+        needs={"replay": ("rollout",)},
+    )
+    sequence_length: int = option(
+        20,
+        "With recurrent_size: steps learned from in a sequence (environment steps).",
+        low=1,
+        needs={"recurrent_size": ()},
+    )
+    sequence_period: int = option(
+        10,
+        "With recurrent_size: from one sequence's start to the next (environment steps).",
+        low=1,
+        needs={"recurrent_size": ()},
+    )
+    burn_in: int = option(
+        10,
+        "With recurrent_size: steps before those, which only warm up the state (environment "
+        "steps).",
+        low=0,
+        needs={"recurrent_size": ()},
+    )

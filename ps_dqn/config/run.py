@@ -1,0 +1,152 @@
+"""How a run is shared among tasks, how long it is, how it is judged and what is kept."""
+
+import dataclasses
+
+from ps_dqn.config.options import option
+
+# See `encoding`, which this module does not import because it needs NumPy.
+WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
+# Where nothing is said; measured for 1 to 8 workers: see docs/parameter-server.md.
+OUTER_MOMENTUM, MOST_WORKERS_FOR_ROOT = 0.5, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterServer:
+    """How workers and parameter servers share the work."""
+
+    update_period: int = option(
+        8, "Environment steps collected for each update (environment steps).", low=1
+    )
+    local_updates: int = option(
+        64,
+        "Updates a worker makes on its own between a pull and a push (updates). 1 pushes the "
+        "gradient to the parameter servers' optimizer; more pushes the change of the parameters.",
+        low=1,
+    )
+    pushes_per_closure: int = option(
+        4, "Pulls and pushes in one scheduled closure (pushes).", low=1
+    )
+    aggregation: str = option(
+        "async",
+        "async applies each push as it arrives; sync waits for one push of every worker, all "
+        "computed on the same version, and applies their mean.",
+        choices=("async", "sync"),
+    )
+    backup_workers: int = option(
+        0,
+        "With aggregation=sync, a round waits for this many workers less; what they push for it "
+        "is dropped (Chen et al. 2016) (workers).",
+        low=0,
+        needs={"aggregation": ("sync",)},
+    )
+    max_staleness: int | None = option(
+        None,
+        "With aggregation=async, pushes computed on parameters more than this many versions old "
+        "are refused (versions). Default: none are.",
+        low=0,
+        needs={"aggregation": ("async",)},
+    )
+    outer_learning_rate: float | None = option(
+        None,
+        "Step size for pushed changes, where local_updates is above 1. Default: 1 - "
+        "outer_momentum; with aggregation=async, divided by the square root of num_workers, "
+        f"above {MOST_WORKERS_FOR_ROOT} by num_workers.",
+        low=0.0,
+    )
+    outer_momentum: float | None = option(
+        None,
+        "Nesterov momentum of pushed changes, where local_updates is above 1. Default: "
+        f"{OUTER_MOMENTUM}.",
+        low=0.0,
+        high=0.9999,
+    )
+    staleness_decay: float = option(
+        0.0,
+        "With aggregation=async, a push counts e^(-decay · age), its age being the versions made "
+        "since it was pulled.",
+        low=0.0,
+        needs={"aggregation": ("async",)},
+    )
+    staleness_cutoff: int = option(
+        0,
+        "With aggregation=async, the weight of a push also falls along a cosine to nothing at "
+        "this age; 0 has no such end (versions).",
+        low=0,
+        needs={"aggregation": ("async",)},
+    )
+    outlier_gate: float = option(
+        0.0,
+        "Workers keep back a push whose loss is more than this many standard deviations above its "
+        "running mean (Nair et al. 2015); 0 keeps back only what is not finite.",
+        low=0.0,
+    )
+    pull_wire_dtype: str = option(
+        "float32", "How parameters travel to the workers.", choices=WIRE_DTYPES
+    )
+    push_wire_dtype: str = option(
+        "float32",
+        "How pushes travel; what rounding takes away is added to the worker's next push.",
+        choices=WIRE_DTYPES,
+    )
+    push_top_k: float = option(
+        1.0,
+        "Share of a push's numbers that travels, the largest; the others are added to the "
+        "worker's next push (Lin et al. 2018).",
+        low=1e-6,
+        high=1.0,
+    )
+    closures_per_worker: int = option(
+        2, "Closures outstanding for each worker, running or queued (closures).", low=1
+    )
+    jit_compile: str = option(
+        "auto",
+        "What XLA compiles: the whole update loop; of it the optimizer's step alone; or nothing. "
+        "auto is update, but optimizer for networks with convolutions, which XLA computes slowly "
+        "on CPUs.",
+        choices=("auto", "update", "optimizer", "none"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """How long, how judged, what is kept."""
+
+    seed: int = option(0, "Seed of everything random.", low=0, high=2**31 - 1)
+    total_env_steps: int = option(
+        500_000, "End of the run (environment steps, all workers).", low=1
+    )
+    target_return: float | None = option(
+        None,
+        "Stop once three evaluations in a row reach this mean return. Default: the environment's "
+        "reward threshold where Gymnasium has one; inf never stops early.",
+        finite=False,
+    )
+    eval_period: int = option(
+        10_000, "From one greedy evaluation to the next (environment steps, all workers).", low=1
+    )
+    eval_episodes: int = option(20, "Episodes of an evaluation (episodes).", low=1)
+    eval_episodes_per_closure: int = option(
+        20,
+        "Episodes that one worker plays side by side; an evaluation of more is shared among the "
+        "workers (episodes).",
+        low=1,
+    )
+    eval_epsilon: float = option(
+        0.0, "Probability of a random action in evaluations.", low=0.0, high=1.0
+    )
+    max_eval_steps: int = option(
+        27_000, "Evaluation episodes are cut here (environment steps).", low=1
+    )
+    checkpoint_period: float = option(
+        60.0, "From one newest checkpoint to the next (seconds).", low=0.0, finite=False
+    )
+    keep_checkpoints: int = option(3, "Newest checkpoints kept (files).", low=1)
+    metrics_period: int = option(
+        10_000, "From one row of metrics to the next (environment steps, all workers).", low=1
+    )
+    log_interval: float = option(
+        5.0,
+        "From one line to the next where the output is not a terminal (seconds).",
+        low=0.0,
+        finite=False,
+    )

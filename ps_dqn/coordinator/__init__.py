@@ -1,0 +1,1 @@
+"""The coordinator: schedules closures on the workers, evaluates, saves, shows."""

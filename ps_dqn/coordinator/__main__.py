@@ -1,0 +1,124 @@
+"""The coordinator: `python -m ps_dqn.coordinator`, on a local cluster when nothing else is said."""
+
+import os
+import pathlib
+import time
+from collections.abc import Sequence
+
+from absl import flags as absl_flags
+
+from cluster.spec import ClusterSpecError
+from flags import command_line, experiment, tasks
+from ps_dqn.config import checks
+from ps_dqn.errors import UsageError
+from ps_dqn.run import directory
+
+_STARTED = time.perf_counter()
+
+PLACEMENT_FLAGS = (
+    "cluster",
+    "num_ps",
+    "num_workers",
+    "start_method",
+    "chief_host",
+    "ps_hosts",
+    "worker_hosts",
+    "intra_op_threads",
+    "inter_op_threads",
+)
+FILE_FLAGS = ("run_dir", "resume")
+HEALTH_FLAGS = ("health_port",)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Reads the command line and runs it; returns the exit code."""
+    values = _define()
+    if command_line.asks_for_help(argv):
+        _print_help(values)
+        return 0
+    # Before NumPy is imported: the mathematics is TensorFlow's, and a process with one thread can
+    # be forked safely.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        folder = _parse(values, argv)
+        config = experiment.read(values)
+        placement = tasks.read_placement(values)
+        checks.check_workers(config, len(placement.spec.workers))
+        from ps_dqn.coordinator.run import Command, run
+
+        flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *PLACEMENT_FLAGS])
+        return run(
+            Command(
+                config,
+                placement,
+                folder or directory.new_path(config.environment.env_id),
+                flagfile,
+                _STARTED,
+            )
+        )
+    except (absl_flags.Error, ClusterSpecError, UsageError) as error:
+        command_line.refuse(error)
+
+
+def _define() -> absl_flags.FlagValues:
+    values = command_line.new_flags()
+    experiment.define(values)
+    tasks.define_addresses(values)
+    tasks.define_placement(values)
+    absl_flags.DEFINE_string(
+        "run_dir",
+        "",
+        "Folder for everything the run leaves; a run that is there already is resumed. Default: "
+        "a new one under runs/.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_bool(
+        "resume",
+        False,
+        "Go on with the run in --run_dir, or with the newest under runs/, with its flags where "
+        "none are given here.",
+        flag_values=values,
+    )
+    return values
+
+
+def _parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path | None:
+    """Parses the flags, over those of the run that is resumed; returns the run directory."""
+    command_line.parse(values, argv)
+    folder = pathlib.Path(values.run_dir) if values.run_dir else None
+    if values.resume and folder is None:
+        folder = directory.newest()
+        if folder is None:
+            raise UsageError(
+                f"--resume: no run with a checkpoint under {directory.RUNS}/: say --run_dir"
+            )
+    if folder is None:
+        return None
+    if directory.has_checkpoint(folder):
+        flagfile = folder / directory.FLAGFILE
+        command_line.parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
+    elif values.resume:
+        raise UsageError(f"--resume: no checkpoint in --run_dir={folder}")
+    return folder
+
+
+def _experiment_flags() -> list[str]:
+    return [name for names in experiment.topics().values() for name in names]
+
+
+def _print_help(values: absl_flags.FlagValues) -> None:
+    command_line.print_help(
+        values,
+        "python -m ps_dqn.coordinator",
+        "Trains a deep Q-network on a parameter-server cluster; on this machine by default.",
+        {
+            **experiment.topics(),
+            "Where the tasks run.": PLACEMENT_FLAGS,
+            "Where the files go.": FILE_FLAGS,
+            "How it is watched.": HEALTH_FLAGS,
+        },
+    )
+
+
+if __name__ == "__main__":
+    command_line.run_main(main)

@@ -1,0 +1,109 @@
+"""Closures on their way: scheduled on any worker, their results delivered as they come.
+
+ClusterCoordinator hands out results one by one and blocks for each; here threads wait, so that
+the coordinator hears of whichever closure ends first and stays free for signals and the display.
+"""
+
+import concurrent.futures
+import queue
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from ps_dqn.wire import failures
+
+
+class Outcome(NamedTuple):
+    """What a closure returned, as NumPy arrays."""
+
+    kind: str
+    value: Any  # None: the closure ran, but its result was lost with its worker
+    args: tuple[Any, ...]  # as they were submitted
+
+
+class _Closure(NamedTuple):
+    kind: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    repeatable: bool
+
+
+class Schedule:
+    """Closures that were scheduled and have not been heard of."""
+
+    def __init__(self, coordinator: Any, most: int, in_order: bool):
+        """Starts with none.
+
+        Args:
+            coordinator: a `tf.distribute.coordinator.ClusterCoordinator`.
+            most: closures that may be outstanding at the same time.
+            in_order: deliver results in the order of scheduling, which one worker keeps anyway.
+        """
+        self._coordinator = coordinator
+        self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
+        self._results: queue.SimpleQueue[tuple[_Closure, Any]] = queue.SimpleQueue()
+        self._outstanding: dict[str, int] = {}
+
+    def submit(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        repeatable: bool = False,
+    ) -> None:
+        """Schedules a closure on whichever worker is free.
+
+        Args:
+            kind: comes back with the result.
+            function: a traced `tf.function` that returns something.
+            args: its arguments.
+            repeatable: it changes nothing, so it is scheduled again if its result is lost.
+
+        Raises:
+            ClusterLostError: TensorFlow gave a closure up.
+        """
+        closure = _Closure(kind, function, tuple(args), repeatable)
+        try:
+            remote = self._coordinator.schedule(function, args=closure.args)
+        except tf.errors.OpError as error:
+            raise failures.lost(error) from error
+        self._outstanding[kind] = self.outstanding(kind) + 1
+        self._waiters.submit(self._wait, closure, remote)
+
+    def outstanding(self, kind: str) -> int:
+        """How many closures of a kind have not been heard of."""
+        return self._outstanding.get(kind, 0)
+
+    def next(self, timeout: float) -> Outcome | None:
+        """The next result, or None where none comes in time (seconds).
+
+        Raises:
+            ClusterLostError: TensorFlow gave a closure up.
+        """
+        try:
+            closure, value = self._results.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        self._outstanding[closure.kind] -= 1
+        if value is None and closure.repeatable:
+            self.submit(*closure)
+            return None
+        return Outcome(closure.kind, value, closure.args)
+
+    def close(self) -> None:
+        """Lets the waiting threads go."""
+        self._waiters.shutdown(wait=False, cancel_futures=True)
+
+    def _wait(self, closure: _Closure, remote: Any) -> None:
+        """Waits for a result and copies it here; on one of the waiting threads.
+
+        A worker may die between a closure's end and the copy, or while it goes on. TensorFlow
+        then raises one of many errors, or gives None; whether the cluster can go on shows in what
+        is asked of it next.
+        """
+        try:
+            value = remote.fetch()
+        except Exception:
+            value = None
+        self._results.put((closure, value))

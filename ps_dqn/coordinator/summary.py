@@ -1,0 +1,168 @@
+"""The end of a run: its summary, its table, its picture and the network to take away."""
+
+import math
+import pathlib
+from typing import Any
+
+import rich.box
+from rich.console import Console
+from rich.table import Table
+
+from ps_dqn import __version__
+from ps_dqn.config import Config
+from ps_dqn.coordinator.loop import Result
+from ps_dqn.networks.network import QNetwork
+from ps_dqn.run import directory, signals
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.telemetry import learning_curve
+from ps_dqn.wire.report import PHASES
+
+MODEL = "best.keras"
+# Rows of the table of workers.
+MOST_WORKERS = 16
+_PADDING = (0, 1, 0, 0)
+
+
+def summarize(
+    config: Config, result: Result, start_seconds: float, total_seconds: float
+) -> dict[str, Any]:
+    """The content of `summary.json`.
+
+    Args:
+        config: the experiment.
+        result: how it ended.
+        start_seconds: from the command to the first closure.
+        total_seconds: from the command until now.
+    """
+    evaluation = result.evaluation
+    return {
+        "env_id": config.environment.env_id,
+        "seed": config.run.seed,
+        "reason": result.reason,
+        "eval_return": float(evaluation.returns.mean()) if evaluation else math.nan,
+        "best_eval_return": result.best_return,
+        "start_seconds": round(start_seconds, 3),
+        "training_seconds": round(result.seconds, 3),
+        "total_seconds": round(total_seconds, 3),
+        **result.counters._asdict(),
+        "env_steps_per_second": result.counters.env_steps / result.seconds,
+        "updates_per_second": result.counters.updates / result.seconds,
+        "worker_seconds": {
+            phase: round(math.fsum(row[f"time_{phase}"] for row in result.workers.values()), 3)
+            for phase in PHASES
+        },
+        "workers": {str(worker): row for worker, row in result.workers.items()},
+        "parameter_servers": result.servers,
+        "version_of_ps_dqn": __version__,
+    }
+
+
+def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> None:
+    """Prints the table at the end of a run and where everything is."""
+    titles = {
+        "solved": "Solved: three evaluations in a row reached the target return",
+        "finished": "Finished: total_env_steps reached",
+        signals.STOPPED: "Stopped; the same command with --resume goes on from here",
+    }
+    table = Table(title=titles[summary["reason"]], show_header=False, title_justify="left")
+    table.add_row("final evaluation", _number(summary["eval_return"], ".1f"))
+    table.add_row("best evaluation", _number(summary["best_eval_return"], ".1f"))
+    seconds = {name: summary[f"{name}_seconds"] for name in ("start", "training", "total")}
+    table.add_row(
+        "time",
+        "{start:.1f} s starting + {training:.1f} s training, "
+        "{total:.1f} s since the command".format(**seconds),
+    )
+    for name, rate in (("env_steps", "env_steps_per_second"), ("updates", "updates_per_second")):
+        table.add_row(name.replace("_", " "), f"{summary[name]:,} ({summary[rate]:,.0f}/s)")
+    table.add_row("episodes", f"{summary['episodes']:,}")
+    busy = sum(summary["worker_seconds"].values()) or math.nan
+    shares = ", ".join(
+        f"{phase} {each / busy:.0%}" for phase, each in summary["worker_seconds"].items() if each
+    )
+    table.add_row("workers' time", shares or "-")
+    console.print(table)
+    if summary["workers"]:
+        console.print(_workers(summary["workers"]))
+    console.print(_servers(summary["parameter_servers"]))
+    console.print(f"everything is in {folder}", markup=False, highlight=False, soft_wrap=True)
+
+
+def save(
+    folder: pathlib.Path,
+    summary: dict[str, Any],
+    target_return: float,
+    checkpoints: Checkpoints,
+    network: QNetwork,
+) -> None:
+    """Writes the summary, the learning curve and the best network as a Keras model."""
+    directory.write_summary(folder, summary)
+    best = checkpoints.best()
+    if best is not None:
+        network.assign(best.state.average)
+        network.as_keras().save(folder / MODEL)
+    title = f"{summary['env_id']}, seed {summary['seed']}"
+    learning_curve.draw(folder, title, target_return)
+
+
+def _workers(rows: dict[str, dict[str, float]]) -> Table:
+    """What each worker did and what its pushes and pulls cost; the slowest where there are many."""
+    title = "Workers"
+    if len(rows) > MOST_WORKERS:
+        title = f"Workers: the {MOST_WORKERS} slowest of {len(rows)}; workers.csv has all"
+        slowest = sorted(rows, key=lambda worker: -_or_zero(rows[worker]["slowness"]))
+        rows = {worker: rows[worker] for worker in slowest[:MOST_WORKERS]}
+    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING)
+    headings = ("", "updates", "pushes", "lost", "staleness", "pulled", "pushed", "pull + push, ms",
+                "slowness")  # fmt: skip
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for worker, row in rows.items():
+        table.add_row(
+            worker,
+            f"{row['updates_made']:,.0f}",
+            f"{row['pushes_applied']:,.0f}",
+            f"{row['pushes_refused'] + row['pushes_withheld']:,.0f}",
+            f"{_number(row['staleness'], '.1f')} ≤ {row['staleness_max']:.0f}",
+            _bytes(row["bytes_pulled"]),
+            _bytes(row["bytes_pushed"]),
+            f"{_number(row['pull_ms'], '.1f')} + {_number(row['push_ms'], '.1f')}",
+            f"{_number(row['slowness'], '.2f')}",
+        )
+    return table
+
+
+def _servers(servers: list[dict[str, Any]]) -> Table:
+    """What each parameter server was asked for."""
+    table = Table(
+        title="Parameter servers", title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING
+    )
+    for heading in ("", "pulls", "pushes", "repeated", "sent", "received", "busy"):
+        table.add_column(heading, justify="right")
+    for i, server in enumerate(servers):
+        table.add_row(
+            str(i),
+            f"{server['pulls']:,}",
+            f"{server['pushes']:,}",
+            f"{server['duplicates']:,}",
+            _bytes(server["bytes_out"]),
+            _bytes(server["bytes_in"]),
+            f"{server['seconds']:.1f} s",
+        )
+    return table
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} GB"
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "none"

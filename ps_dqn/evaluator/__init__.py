@@ -1,0 +1,1 @@
+"""The evaluator: plays greedy episodes with saved checkpoints."""

@@ -1,0 +1,162 @@
+"""Plays greedy episodes with a saved checkpoint: `python -m ps_dqn.evaluator --run_dir=…`.
+
+It needs the run directory alone, no cluster, and may run beside a training that goes on.
+"""
+
+import dataclasses
+import math
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from absl import flags as absl_flags
+
+from cluster import health
+from flags import command_line, experiment, tasks
+from ps_dqn.errors import UsageError
+from ps_dqn.run import directory, signals
+
+FLAGS = ("run_dir", "checkpoint", "follow", "episodes", "evaluation_seed", "health_port")
+# From one look for a run to the next (seconds).
+PERIOD = 1.0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Reads the command line and evaluates; returns the exit code."""
+    values = _define()
+    if command_line.asks_for_help(argv):
+        command_line.print_help(
+            values,
+            "python -m ps_dqn.evaluator",
+            "Plays greedy episodes with a checkpoint of a run.",
+            {"What to play.": FLAGS},
+        )
+        return 0
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        command_line.parse(values, argv)
+        folder = pathlib.Path(values.run_dir)
+        shown = _Shown()
+        if values.follow:
+            _begin_to_follow(values, folder, shown)
+        elif values.health_port:
+            raise UsageError(
+                f"--health_port={values.health_port}: has no effect without --follow; leave it out"
+            )
+        flagfile = folder / directory.FLAGFILE
+        if not values.run_dir or not flagfile.exists():
+            raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
+        command_line.parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
+        return _evaluate(values, folder, shown)
+    except (absl_flags.Error, UsageError) as error:
+        command_line.refuse(error)
+
+
+class _Shown:
+    """What Prometheus is told; read by the health server's thread."""
+
+    def __init__(self) -> None:
+        self._last, self._evaluations = (math.nan, math.nan), 0
+
+    def add(self, mean_return: float, env_steps: int) -> None:
+        """Another checkpoint has been played."""
+        self._last, self._evaluations = (mean_return, env_steps), self._evaluations + 1
+
+    def collector(self) -> Any:
+        """A Prometheus collector of it."""
+        from ps_dqn.telemetry import prometheus
+        from ps_dqn.telemetry.figures import EvaluatorFigures
+
+        return prometheus.evaluator(lambda: EvaluatorFigures(*self._last, self._evaluations))
+
+
+def _begin_to_follow(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown) -> None:
+    """Answers probes and waits for the run."""
+    if values["checkpoint"].present:
+        raise UsageError(
+            f"--checkpoint={values.checkpoint}: has no effect with --follow, which plays every "
+            f"newest one; leave it out"
+        )
+    if values.health_port:
+        try:
+            health.start(values.health_port, lambda: "", lambda: "", shown.collector())
+        except health.HealthError as error:
+            raise UsageError(f"--health_port: {error}") from None
+    # What is process 1 of a container ignores the signals that it does not handle.
+    signal.signal(signal.SIGTERM, _leave)
+    flagfile = folder / directory.FLAGFILE
+    if not flagfile.exists():
+        print(f"waiting for a run in {folder}", flush=True)
+    while not flagfile.exists():
+        time.sleep(PERIOD)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    raise SystemExit(signals.START_AGAIN)
+
+
+def _define() -> absl_flags.FlagValues:
+    values = command_line.new_flags()
+    experiment.define(values)
+    tasks.define_addresses(values)
+    tasks.define_placement(values)
+    absl_flags.DEFINE_string("run_dir", "", "The run's folder.", flag_values=values)
+    absl_flags.DEFINE_enum(
+        "checkpoint", "best", ["best", "newest"], "Which checkpoint to play.", flag_values=values
+    )
+    absl_flags.DEFINE_bool(
+        "follow",
+        False,
+        "Wait for the run, play every newest checkpoint it leaves until it has ended, and keep "
+        f"what came of it in its {directory.EVALUATIONS}.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "episodes", 100, "How many episodes to play (episodes).", 1, flag_values=values
+    )
+    absl_flags.DEFINE_integer(
+        "evaluation_seed",
+        1_000_003,
+        "Seed of the episodes; no evaluation of a training uses these.",
+        0,
+        flag_values=values,
+    )
+    return values
+
+
+def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown) -> int:
+    from ps_dqn.run import terminal
+    from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+
+    config = experiment.read(values)
+    config = dataclasses.replace(
+        config, run=dataclasses.replace(config.run, eval_episodes=values.episodes)
+    )
+    checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
+    found: Iterable[Checkpoint]
+    if not values.follow:
+        checkpoint = checkpoints.best() if values.checkpoint == "best" else checkpoints.newest()
+        if checkpoint is None:
+            raise UsageError(f"--checkpoint={values.checkpoint}: there is none in {folder} yet")
+        found = [checkpoint]
+    console = terminal.redirect_to(folder / directory.LOGS / "evaluator.log")
+    from ps_dqn.evaluator import checkpoint_player
+
+    if values.follow:
+        found = checkpoint_player.new_checkpoints(folder, checkpoints)
+    its_judge = checkpoint_player.Judge(config, values.episodes, values.evaluation_seed)
+    for checkpoint in found:
+        judgement = its_judge.judge(checkpoint)
+        if values.follow:
+            checkpoint_player.append(folder, judgement)
+            shown.add(judgement.returns.mean(), checkpoint.state.counters.env_steps)
+        line = f"{config.environment.env_id}, {judgement.describe()}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run_main(main)

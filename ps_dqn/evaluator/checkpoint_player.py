@@ -1,0 +1,113 @@
+"""Plays greedy episodes with saved parameters: what the evaluator does, once or again and again."""
+
+import csv
+import dataclasses
+import pathlib
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from ps_dqn import environments, networks
+from ps_dqn.config import Config
+from ps_dqn.run import directory
+from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.worker.actor import Evaluation
+
+# From one look for a new checkpoint to the next (seconds).
+PERIOD = 1.0
+COLUMNS = (
+    *("version", "updates", "env_steps", "episodes", "seconds"),
+    *("return_mean", "return_median", "return_min", "return_max"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What a checkpoint is worth."""
+
+    checkpoint: Checkpoint
+    returns: np.ndarray  # of each episode, float64 [episodes]
+
+    def describe(self) -> str:
+        """The rest of a line for people."""
+        returns, path = self.returns, self.checkpoint.path
+        return (
+            f"{path.name} of {self.checkpoint.state.counters.env_steps:,} env steps: "
+            f"{len(returns)} greedy episodes, mean return {returns.mean():.1f}, "
+            f"median {sorted(returns)[len(returns) // 2]:.1f}, "
+            f"from {returns.min():.1f} to {returns.max():.1f}"
+        )
+
+    def as_row(self) -> dict[str, float]:
+        """A row with `COLUMNS`."""
+        returns = self.returns
+        return {
+            **self.checkpoint.state.counters._asdict(),
+            "seconds": self.checkpoint.seconds,
+            "return_mean": float(returns.mean()),
+            "return_median": float(np.median(returns)),
+            "return_min": float(returns.min()),
+            "return_max": float(returns.max()),
+        }
+
+
+class Judge:
+    """The network and the environments of a run, for any of its checkpoints."""
+
+    def __init__(self, config: Config, episodes: int, seed: int):
+        """Makes them.
+
+        Args:
+            config: of the run.
+            episodes: to be played of each checkpoint, side by side.
+            seed: of the episodes; the same for each checkpoint.
+        """
+        environment = environments.describe(config.environment)
+        self._network = networks.build(config.network, config.value, environment, config.run.seed)
+        self._evaluation = Evaluation(config, episodes)
+        self._episodes, self._seed = episodes, seed
+        self._greedy = tf.function(self._network.act, autograph=False)
+
+    def judge(self, checkpoint: Checkpoint) -> Judgement:
+        """Plays the episodes with the average of the parameters, as evaluations of training do."""
+        parameters = tf.constant(checkpoint.state.average)
+        [observations] = self._evaluation.begin(self._seed)
+        state, playing = tf.zeros([self._episodes, self._network.state_size]), self._episodes
+        while playing:
+            actions, state = self._greedy(parameters, tf.constant(observations), state)
+            observations, playing = self._evaluation.step(actions.numpy())
+        return Judgement(checkpoint, self._evaluation.end()[1])
+
+
+def new_checkpoints(folder: pathlib.Path, checkpoints: Checkpoints) -> Iterator[Checkpoint]:
+    """The newest checkpoint, whenever it is one that was not judged yet, until the run has ended.
+
+    Args:
+        folder: of the run; what its table of judgements has is judged.
+        checkpoints: of the run.
+    """
+    rows = directory.read_table(folder / directory.EVALUATIONS)
+    judged = int(rows[-1]["updates"]) if rows else -1
+    while True:
+        has_ended = directory.has_ended(folder)  # asked first: the last one is there by then
+        checkpoint = checkpoints.newest()
+        if checkpoint is not None and checkpoint.state.counters.updates > judged:
+            judged = checkpoint.state.counters.updates
+            yield checkpoint
+        elif has_ended:
+            return
+        else:
+            time.sleep(PERIOD)
+
+
+def append(folder: pathlib.Path, judgement: Judgement) -> None:
+    """Adds a row to the run's table of judgements."""
+    path = folder / directory.EVALUATIONS
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(judgement.as_row())

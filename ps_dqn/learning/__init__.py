@@ -1,0 +1,1 @@
+"""What a worker computes for one push: losses, targets, minibatches, the update loop. Pure."""

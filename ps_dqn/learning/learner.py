@@ -1,0 +1,115 @@
+"""What a worker computes for one push: the local updates, without a cluster in it.
+
+Shapes: M minibatches (= local updates) of B items each, P parameters, S optimizer slots.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from ps_dqn import optimizers
+from ps_dqn.config import Config
+from ps_dqn.learning import losses
+from ps_dqn.learning.minibatches import make_source
+from ps_dqn.networks.network import QNetwork
+from ps_dqn.replay.batch import Batch
+from ps_dqn.seeds import derive
+
+# Beside the steps that acting derives its seeds for.
+_UPDATES = 1_000_000
+
+
+class Learned(NamedTuple):
+    """What the update loop gives back."""
+
+    vector: tf.Tensor  # gradient (one update) or change of the parameters (more), float32 [P]
+    slots: tf.Tensor  # float32 [S, P]
+    td_loss: tf.Tensor  # sums over updates, float32 []
+    q_values: tf.Tensor
+    grad_norm: tf.Tensor
+    errors: tf.Tensor  # of each item drawn, for its priority, float32 [M, B]
+
+
+def local_optimizer_slots(config: Config) -> int:
+    """S: none where the parameter servers apply the gradients themselves."""
+    if config.parameter_server.local_updates == 1:
+        return 0
+    return optimizers.build(config.learning).num_slots
+
+
+def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
+    """The update loop, a pure function without a cluster in it.
+
+    Args:
+        config: the experiment.
+        network: the Q-network.
+
+    Returns:
+        A compiled function of online [P], target [P], slots [S, P], steps made before (float32
+        []), learning rate (float32 []), a seed (int32 [2]) and a `Batch` of M minibatches.
+    """
+    learning, updates = config.learning, config.parameter_server.local_updates
+    compiled = config.parameter_server.jit_compile
+    if compiled == "auto":
+        compiled = "optimizer" if network.has_convolutions else "update"
+    apply = optimizers.build(learning).apply
+    if compiled == "optimizer":
+        apply = tf.function(apply, jit_compile=True, autograph=False)
+    source = make_source(config, network)
+    # Without a target network every update asks the parameters of its own moment, except for
+    # rollouts, whose returns are found once.
+    is_fixed = learning.target_update_period > 0 or config.replay.replay == "rollout"
+
+    def gradient(parameters, batch, prepared, index, seed):  # type: ignore[no-untyped-def]
+        seed = derive(seed, _UPDATES + index)
+        minibatch = source.minibatch(batch, index)
+        if is_fixed:
+            mine = tf.nest.map_structure(lambda each: each[index], prepared)
+        else:
+            alone = tf.nest.map_structure(lambda each: each[tf.newaxis], minibatch)
+            prepared = source.prepare(parameters, alone, seed)
+            mine = tf.nest.map_structure(lambda each: each[0], prepared)
+        with tf.GradientTape() as tape:
+            tape.watch(parameters)
+            found = source.loss(network.cut(parameters), minibatch, mine, seed)
+        clipped, norm = losses.clip_by_norm(
+            tape.gradient(found.loss, parameters), learning.max_grad_norm
+        )
+        return clipped, found.errors, (found.loss, found.q_value, norm)
+
+    @tf.function(jit_compile=compiled == "update", autograph=False)
+    def learn(
+        online: tf.Tensor,
+        target: tf.Tensor,
+        slots: tf.Tensor,
+        steps: tf.Tensor,
+        learning_rate: tf.Tensor,
+        seed: tf.Tensor,
+        batch: Batch,
+    ) -> Learned:
+        bootstrapping = target if learning.target_update_period else online
+        prepared = source.prepare(bootstrapping, batch, seed) if is_fixed else ()
+        if updates == 1:
+            vector, errors, values = gradient(online, batch, prepared, tf.constant(0), seed)
+            loss, q_value, norm = values
+            return Learned(vector, slots, loss, q_value, norm, errors[tf.newaxis])
+
+        def update(i, parameters, slots, errors, *sums):  # type: ignore[no-untyped-def]
+            grad, error, values = gradient(parameters, batch, prepared, i, seed)
+            step = steps + tf.cast(i + 1, tf.float32)
+            parameters, kept = apply(parameters, tf.unstack(slots), grad, learning_rate, step)
+            added = (total + value for total, value in zip(sums, values, strict=True))
+            return i + 1, parameters, tf.stack(kept), errors.write(i, error), *added
+
+        zero = tf.zeros([])
+        errors = tf.TensorArray(tf.float32, updates, element_shape=[learning.batch_size])
+        _, parameters, slots, errors, loss, q_value, norm = tf.while_loop(
+            lambda i, *_: i < updates,
+            update,
+            [tf.constant(0), online, slots, errors, zero, zero, zero],
+            maximum_iterations=updates,
+        )
+        return Learned(parameters - online, slots, loss, q_value, norm, errors.stack())
+
+    return learn

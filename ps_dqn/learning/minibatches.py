@@ -1,0 +1,227 @@
+"""How each kind of batch becomes the loss of one minibatch after the other.
+
+Shapes: M minibatches of B items each, L rows of a sequence and T of them learned from, K
+transitions in a minibatch (B, or B·T of sequences), F features, P parameters.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from ps_dqn.config import Config
+from ps_dqn.learning import losses
+from ps_dqn.learning.objectives import Bootstrap, Outcomes, make
+from ps_dqn.networks.network import QNetwork
+from ps_dqn.replay.replay import Sequences, Transitions
+from ps_dqn.replay.rollout import Rollout
+from ps_dqn.seeds import derive
+
+_FEATURES = 4  # beside the purposes of `objectives`
+
+
+class MinibatchLoss(NamedTuple):
+    """What one minibatch says."""
+
+    loss: tf.Tensor  # weighted mean, float32 []
+    errors: tf.Tensor  # of each item, for its priority, float32 [B]
+    q_value: tf.Tensor  # mean of the actions taken, float32 []
+
+
+class Source(Protocol):
+    """One kind of batch."""
+
+    def prepare(self, parameters: tf.Tensor, batch: Any, seed: tf.Tensor) -> Any:
+        """What the bootstrapping network says of all minibatches, leading dimension M."""
+
+    def loss(
+        self, parameters: tf.Tensor, minibatch: Any, prepared: Any, seed: tf.Tensor
+    ) -> MinibatchLoss:
+        """The loss of one minibatch; `minibatch` and `prepared` without the dimension M."""
+
+    def minibatch(self, batch: Any, index: tf.Tensor) -> Any:
+        """One minibatch of a batch."""
+
+
+def make_source(config: Config, network: QNetwork) -> Source:
+    """The kind of batch that the configuration names."""
+    if config.replay.replay == "rollout":
+        return RolloutSource(config, network)
+    if network.state_size:
+        return SequenceSource(config, network)
+    return TransitionSource(config, network)
+
+
+class TransitionSource:
+    """n-step transitions from replay."""
+
+    def __init__(self, config: Config, network: QNetwork):
+        self._network, self._objective = network, make(config, network)
+        self._is_double, self._is_munchausen = config.value.double_dqn, config.value.munchausen
+
+    def minibatch(self, batch: Transitions, index: tf.Tensor) -> Transitions:
+        """See `Source.minibatch`."""
+        return Transitions(*(array[index] for array in batch))
+
+    def prepare(self, parameters: tf.Tensor, batch: Transitions, seed: tf.Tensor) -> Bootstrap:
+        """See `Source.prepare`; all minibatches in one pass, as the target stands still."""
+        shape = batch.actions.shape  # [M, B]
+        asked = derive(seed, _FEATURES)
+        next_features = self._network.features(parameters, _merge(batch.next_observations), asked)
+        features = next_features
+        if self._is_munchausen:
+            features = self._network.features(parameters, _merge(batch.observations), asked)
+        actions = _merge(batch.actions)
+        bootstrap = self._objective.bootstrap(parameters, features, next_features, actions, seed)
+        return Bootstrap(*(_split(each, shape) for each in bootstrap))
+
+    def loss(
+        self,
+        parameters: tf.Tensor,
+        minibatch: Transitions,
+        prepared: Bootstrap,
+        seed: tf.Tensor,
+    ) -> MinibatchLoss:
+        """See `Source.loss`."""
+        asked = derive(seed, _FEATURES)
+        next_features = None
+        if self._is_double:
+            still = tf.nest.map_structure(tf.stop_gradient, parameters)
+            next_features = self._network.features(still, minibatch.next_observations, asked)
+        features = self._network.features(parameters, minibatch.observations, asked)
+        outcomes = Outcomes(minibatch.actions, minibatch.returns, minibatch.discounts)
+        found = self._objective.losses(
+            parameters, features, next_features, outcomes, prepared, seed
+        )
+        loss = tf.reduce_mean(minibatch.weights * found.loss)
+        return MinibatchLoss(loss, found.error, tf.reduce_mean(found.q_value))
+
+
+class SequenceSource:
+    """Sequences from replay, for recurrent networks (R2D2, Kapturowski et al. 2019).
+
+    Both networks run from the stored state through the burn-in, which moves no parameters, and
+    then through the steps learned from and the n after them.
+    """
+
+    # Share of a sequence's largest error in its priority; the rest is the mean's.
+    _LARGEST = 0.9
+
+    def __init__(self, config: Config, network: QNetwork):
+        self._network, self._objective = network, make(config, network)
+        self._is_double = config.value.double_dqn
+        self._burn_in, self._length = config.replay.burn_in, config.replay.sequence_length
+
+    def minibatch(self, batch: Sequences, index: tf.Tensor) -> Sequences:
+        """See `Source.minibatch`."""
+        return Sequences(*(array[index] for array in batch))
+
+    def prepare(self, parameters: tf.Tensor, batch: Sequences, seed: tf.Tensor) -> Bootstrap:
+        """See `Source.prepare`."""
+        shape = batch.actions.shape  # [M, B, T]
+        merged = Sequences(*(_merge(array) for array in batch))
+        features = self._features(parameters, merged, seed)  # [M·B, L - burn_in, F]
+        now, following = self._cut(features, merged)
+        bootstrap = self._objective.bootstrap(
+            parameters, now, following, _merge(merged.actions), seed
+        )
+        return Bootstrap(*(_split(each, shape) for each in bootstrap))
+
+    def loss(
+        self, parameters: tf.Tensor, minibatch: Sequences, prepared: Bootstrap, seed: tf.Tensor
+    ) -> MinibatchLoss:
+        """See `Source.loss`; a sequence's error is 0.9 of its largest and 0.1 of their mean."""
+        features, following = self._cut(self._features(parameters, minibatch, seed), minibatch)
+        next_features = tf.stop_gradient(following) if self._is_double else None
+        outcomes = Outcomes(
+            *(_merge(a) for a in (minibatch.actions, minibatch.returns, minibatch.discounts))
+        )
+        bootstrap = Bootstrap(*(_merge(each) for each in prepared))
+        found = self._objective.losses(
+            parameters, features, next_features, outcomes, bootstrap, seed
+        )
+        weights = _merge(minibatch.weights)  # [B·T]
+        counts = tf.cast(minibatch.weights > 0, tf.float32)  # [B, T]
+        errors = _split(found.error, minibatch.actions.shape) * counts
+        mean = tf.reduce_sum(errors, -1) / tf.maximum(tf.reduce_sum(counts, -1), 1.0)
+        error = self._LARGEST * tf.reduce_max(errors, -1) + (1 - self._LARGEST) * mean
+        return MinibatchLoss(
+            tf.reduce_mean(weights * found.loss), error, tf.reduce_mean(found.q_value)
+        )
+
+    def _features(self, parameters: tf.Tensor, batch: Sequences, seed: tf.Tensor) -> tf.Tensor:
+        """Features of the rows after the burn-in, [B, L - burn_in, F]."""
+        asked, burn_in, state = derive(seed, _FEATURES), self._burn_in, batch.states
+        if burn_in:
+            still = tf.nest.map_structure(tf.stop_gradient, parameters)
+            _, state = self._network.unroll(
+                still, batch.observations[:, :burn_in], batch.starts[:, :burn_in], state, asked
+            )
+        features, _ = self._network.unroll(
+            parameters,
+            batch.observations[:, burn_in:],
+            batch.starts[:, burn_in:],
+            tf.stop_gradient(state),
+            asked,
+        )
+        return features
+
+    def _cut(self, features: tf.Tensor, batch: Sequences) -> tuple[tf.Tensor, tf.Tensor]:
+        """Features of the rows learned from, and of their bootstrap rows, [B·T, F] each."""
+        rows = features.shape[1]
+        # A product with one-hot rows, for its dense gradient.
+        places = tf.one_hot(batch.bootstraps - self._burn_in, rows)  # [B, T, rows]
+        following = tf.matmul(places, features)  # [B, T, F]
+        return _merge(features[:, : self._length]), _merge(following)
+
+
+class RolloutSource:
+    """The steps just made, moved towards their λ-returns (PQN, Gallici et al. 2024)."""
+
+    def __init__(self, config: Config, network: QNetwork):
+        self._network, self._value = network, config.value
+        self._lambda = config.replay.trace_lambda
+
+    def minibatch(self, batch: Rollout, index: tf.Tensor) -> Rollout:
+        """See `Source.minibatch`: the steps that the rollout's order names."""
+        order = batch.order[index]
+        picked = (tf.gather(_merge(array), order) for array in batch[:-1])
+        return Rollout._make((*picked, order))
+
+    def prepare(self, parameters: tf.Tensor, batch: Rollout, seed: tf.Tensor) -> tf.Tensor:
+        """The λ-returns of all steps in the order they are learned from, float32 [M, B]."""
+        shape = batch.actions.shape  # [T, E]
+        asked = derive(seed, _FEATURES)
+        following = self._network.features(parameters, _merge(batch.next_observations), asked)
+        q_values = self._network.outputs(parameters, following, asked)  # [T·E, A]
+        targets = losses.lambda_returns(
+            batch.rewards,
+            batch.discounts,
+            _split(tf.reduce_max(q_values, -1), shape),
+            batch.goes_on,
+            self._lambda,
+        )
+        return tf.gather(_merge(targets), batch.order)
+
+    def loss(
+        self, parameters: tf.Tensor, minibatch: Rollout, prepared: tf.Tensor, seed: tf.Tensor
+    ) -> MinibatchLoss:
+        """See `Source.loss`."""
+        asked = derive(seed, _FEATURES)
+        features = self._network.features(parameters, minibatch.observations, asked)
+        outputs = self._network.outputs(parameters, features, asked)
+        chosen = losses.chosen_values(outputs, minibatch.actions)  # [B]
+        errors = prepared - chosen
+        loss = losses.regression(errors, self._value.loss, self._value.huber_delta)
+        mean = tf.reduce_mean(minibatch.weights * loss)
+        return MinibatchLoss(mean, tf.abs(errors), tf.reduce_mean(chosen))
+
+
+def _merge(array: tf.Tensor) -> tf.Tensor:
+    """The first two dimensions as one."""
+    shape = array.shape
+    return tf.reshape(array, [shape[0] * shape[1], *shape[2:]])
+
+
+def _split(array: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+    """The first dimension as several."""
+    return tf.reshape(array, [*shape, *array.shape[1:]])

@@ -1,0 +1,8 @@
+"""Q-networks of Keras layers, used as pure functions of one flat parameter vector.
+
+Importing this package makes their layers known to `keras.models.load_model`.
+"""
+
+from ps_dqn.networks.network import QNetwork, build
+
+__all__ = ["QNetwork", "build"]

@@ -1,0 +1,85 @@
+"""Heads: from features to action values or to their distributions.
+
+Shapes: K rows, F features, A actions, N atoms or quantiles.
+"""
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from ps_dqn.config import Network, Value
+from ps_dqn.networks.layers import Factory, run
+
+
+def num_atoms(value: Value) -> int | None:
+    """N where the network has its own outputs for each: c51 and qr_dqn."""
+    return {"c51": value.num_atoms, "qr_dqn": value.num_quantiles}.get(value.value_distribution)
+
+
+def expected_values(outputs: tf.Tensor, value: Value) -> tf.Tensor:
+    """Q-values [K, A] of a head's outputs.
+
+    The outputs themselves (none), the mean of the categorical distribution of logits [K, A, N] on
+    `v_min`..`v_max` (C51, arXiv:1707.06887), or the mean of quantile values [K, A, N].
+    """
+    if value.value_distribution == "none":
+        return outputs
+    if value.value_distribution == "c51":
+        support = np.linspace(value.v_min, value.v_max, value.num_atoms, dtype=np.float32)  # [N]
+        return ops.sum(ops.softmax(outputs, axis=-1) * support, axis=-1)
+    return ops.mean(outputs, axis=-1)
+
+
+class Head:
+    """The last hidden layer and the output layer.
+
+    With `dueling` both exist twice, for the state's value and the actions' advantages, and
+    Q = V + A - mean A (Wang et al. 2016, arXiv:1511.06581), for each atom or quantile.
+    """
+
+    def __init__(self, network: Network, value: Value, num_actions: int, factory: Factory):
+        self._num_actions = num_actions
+        self._atoms = num_atoms(value)
+        self._embedding = None
+        if value.value_distribution == "iqn":
+            self._embedding = factory.quantile_embedding(
+                value.num_cosines, value.num_policy_quantiles
+            )
+
+        def stream(outputs: int) -> list[keras.layers.Layer]:
+            layers: list[keras.layers.Layer] = []
+            for width in network.hidden_sizes[-1:]:
+                layers += factory.hidden(width)
+            return [*layers, factory.dense(outputs * (self._atoms or 1), 1.0)]
+
+        self._values = stream(1) if network.dueling else []
+        self._actions = stream(num_actions)
+
+    def __call__(
+        self, features: tf.Tensor, noise: tf.Tensor | None = None, taus: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """From features [K, F] to [K, A], or to [K, A, N] with a value distribution.
+
+        Args:
+            features: float32 [K, F].
+            noise: seed of the noisy layers, int32 [2]; None is their means.
+            taus: quantile fractions of iqn, [K, N]; None is the midpoints of the policy.
+        """
+        if self._embedding is None:
+            return self._outputs(features, noise)
+        embedded = self._embedding(features, taus)  # [K, N, F]
+        number, width = embedded.shape[1:]
+        values = self._outputs(ops.reshape(embedded, (-1, width)), noise)  # [K·N, A]
+        values = ops.reshape(values, (-1, number, self._num_actions))
+        return ops.transpose(values, (0, 2, 1))  # [K, A, N]
+
+    def _outputs(self, x: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+        atoms = () if self._atoms is None else (self._atoms,)
+        actions = run(self._actions, x, noise)
+        if atoms:
+            actions = ops.reshape(actions, (-1, self._num_actions, *atoms))
+        if not self._values:
+            return actions
+        values = ops.reshape(run(self._values, x, noise), (-1, 1, *atoms))
+        return values + actions - ops.mean(actions, axis=1, keepdims=True)

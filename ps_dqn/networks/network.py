@@ -1,0 +1,256 @@
+"""Q-networks of Keras layers, used as pure functions of one flat parameter vector.
+
+An encoder (torso and all hidden layers but the last), an LSTM where the network is recurrent, and
+a head (the last hidden layer and the outputs).
+
+Shapes: B rows, L steps, K = B or B·L rows, E environments, F features, S numbers of recurrent
+state, A actions, N atoms or quantiles, P parameters.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from ps_dqn.config import Network, Value, checks
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.networks import custom, heads, torsos
+from ps_dqn.networks.layers import LSTM, Factory, PatchConvolution, run
+
+
+def build(network: Network, value: Value, environment: EnvironmentSpec, seed: int) -> "QNetwork":
+    """The Q-network of a configuration.
+
+    Args:
+        network: which one, its widths and what is built into it; see `torsos.build` and
+            `custom.build`.
+        value: what it says of an action's value.
+        environment: shape and dtype of an observation, and A; uint8 is scaled from 0..255 to 0..1.
+        seed: of the initial weights.
+
+    Raises:
+        UsageError: there is no such network, or it does not fit the environment.
+    """
+    checks.check_network(network, value)
+    if ":" in network.network:
+        whole = custom.build(network, value, environment, seed)
+        return QNetwork([keras.layers.Flatten()], None, whole, value, environment)
+    factory = Factory(network, seed)
+    layers = torsos.build(network, environment, factory)
+    for width in network.hidden_sizes[:-1]:
+        layers += factory.hidden(width)
+    lstm = factory.lstm(network.recurrent_size) if network.recurrent_size else None
+    head = heads.Head(network, value, environment.num_actions, factory)
+    return QNetwork(layers, lstm, head, value, environment)
+
+
+# A parameter vector [P], or its weights as `QNetwork.cut` returns them.
+Parameters: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...]
+
+
+class QNetwork:
+    """A Q-network as pure functions of one flat float32 parameter vector [P].
+
+    Where `parameters` are asked for, the vector will do, or what `cut` made of it.
+    `noise` is everywhere the seed of the noisy layers, int32 [2]; None is their means, and
+    networks without noisy layers ignore it. Where a network is not recurrent, S is 0 and a state
+    is handed through.
+
+    Attributes:
+        num_parameters: P.
+        num_actions: A.
+        state_size: S, the LSTM's output and memory, or 0.
+        initial: the parameters to start from, float32 [P].
+    """
+
+    def __init__(
+        self,
+        encoder: list[keras.layers.Layer],
+        lstm: LSTM | None,
+        head: Callable[..., tf.Tensor],
+        value: Value,
+        environment: EnvironmentSpec,
+    ):
+        """Puts the parts together; `head` is a function of features, noise and taus."""
+        self._encoder = encoder
+        self._lstm = lstm
+        self._head = head
+        self._value = value
+        self.num_actions = environment.num_actions
+        self.state_size = 2 * lstm.units if lstm else 0
+        self._model = self._connect(environment)
+        self._variables = self._model.trainable_variables
+        self._sizes = [math.prod(variable.shape) for variable in self._variables]
+        self.initial = np.concatenate([np.ravel(each.numpy()) for each in self._variables])
+        self.num_parameters = self.initial.size
+
+    def cut(self, parameters: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The weights in a parameter vector [P], each in its shape.
+
+        One cut for several calls makes their gradient one concatenation, which is cheaper than
+        the sum of one for each call.
+        """
+        parts = tf.split(parameters, self._sizes)
+        return tuple(
+            tf.reshape(part, variable.shape)
+            for part, variable in zip(parts, self._variables, strict=True)
+        )
+
+    def features(
+        self, parameters: Parameters, observations: tf.Tensor, noise: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """The encoder, from parameters [P] and observations [B, …] to [B, F].
+
+        A custom network's features are the flattened observations, in their own dtype.
+        """
+        with self._holding(parameters):
+            return run(self._encoder, observations, noise)
+
+    def unroll(
+        self,
+        parameters: Parameters,
+        observations: tf.Tensor,
+        starts: tf.Tensor,
+        state: tf.Tensor,
+        noise: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Features along sequences, which the LSTM reads one step after the other.
+
+        Args:
+            parameters: float32 [P].
+            observations: [B, L, …], L known when traced.
+            starts: which steps begin an episode, with a state of zeros, bool [B, L].
+            state: before the first step, float32 [B, S].
+            noise: see the class.
+
+        Returns:
+            Features for `outputs`, [B, L, F], and the state after the last step, [B, S].
+        """
+        rows, length = tf.shape(observations)[0], observations.shape[1]
+        flat = tf.reshape(observations, [-1, *observations.shape[2:]])
+        with self._holding(parameters):
+            features = run(self._encoder, flat, noise)  # [B·L, F]
+            if self._lstm is None:
+                return tf.reshape(features, [rows, length, features.shape[-1]]), state
+            projected = self._lstm.project(features)
+            projected = tf.reshape(projected, [rows, length, projected.shape[-1]])
+            return _advance_along(self._lstm, projected, starts, state)
+
+    def outputs(
+        self,
+        parameters: Parameters,
+        features: tf.Tensor,
+        noise: tf.Tensor | None = None,
+        taus: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """The head, from features [K, F].
+
+        Args:
+            parameters: float32 [P].
+            features: of `features` or `unroll`, [K, F].
+            noise: see the class.
+            taus: quantile fractions of iqn, float32 [K, N]; None is the midpoints
+                (i + ½) / num_policy_quantiles.
+
+        Returns:
+            Without a value distribution action values [K, A]; logits (c51) or quantile values
+            (qr_dqn, iqn) [K, A, N].
+        """
+        with self._holding(parameters):
+            return self._head(features, noise, taus)
+
+    def q_values(self, outputs: tf.Tensor) -> tf.Tensor:
+        """The expected values of `outputs`' result, [K, A]."""
+        return heads.expected_values(outputs, self._value)
+
+    def act(
+        self,
+        parameters: Parameters,
+        observations: tf.Tensor,
+        state: tf.Tensor,
+        noise: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The greedy policy, from observations [E, …] and state [E, S].
+
+        Returns:
+            Actions, int32 [E], and the state after the step, [E, S].
+        """
+        with self._holding(parameters):
+            features = run(self._encoder, observations, noise)
+            if self._lstm is not None:
+                features, state = self._lstm(features, state)
+            q_values = self.q_values(self._head(features, noise))  # [E, A]
+        return tf.argmax(q_values, -1, output_type=tf.int32), state
+
+    def assign(self, vector: np.ndarray) -> None:
+        """Puts a parameter vector [P] into the Keras model's weights."""
+        parts = np.split(vector, np.cumsum(self._sizes)[:-1])
+        for variable, part in zip(self._variables, parts, strict=True):
+            variable.assign(part.reshape(variable.shape))
+
+    def as_keras(self) -> keras.Model:
+        """The model whose weights `assign` sets: observations [B, …] to Q-values [B, A].
+
+        Without noise. A recurrent one is from observations and state to Q-values and state. Its
+        file is read by `keras.models.load_model` once this module is imported.
+        """
+        return self._model
+
+    def _connect(self, environment: EnvironmentSpec) -> keras.Model:
+        observations = keras.Input(
+            environment.observation_shape, dtype=environment.observation_dtype.name
+        )
+        features = run(self._encoder, observations, None)
+        if self._lstm is None:
+            q_values = self.q_values(self._head(features))
+            return keras.Model(observations, q_values, name="q_network")
+        state = keras.Input((self.state_size,))
+        features, next_state = self._lstm(features, state)
+        q_values = self.q_values(self._head(features))
+        return keras.Model([observations, state], [q_values, next_state], name="q_network")
+
+    @property
+    def has_convolutions(self) -> bool:
+        """Whether Keras's own convolutions are in it, also in models within it."""
+        layers = self._model._flatten_layers(include_self=False, recursive=True)
+        return any(map(_convolves, layers))
+
+    @contextlib.contextmanager
+    def _holding(self, parameters: Parameters) -> Iterator[None]:
+        """Layers called inside use these parameters in place of their variables."""
+        weights = parameters if isinstance(parameters, tuple) else self.cut(parameters)
+        with keras.StatelessScope(state_mapping=zip(self._variables, weights, strict=True)):
+            yield
+
+
+def _convolves(layer: keras.layers.Layer) -> bool:
+    # Keras has a dozen kinds, without a public class that all are.
+    return "Conv" in type(layer).__name__ and not isinstance(layer, PatchConvolution)
+
+
+def _advance_along(
+    lstm: LSTM, projected: tf.Tensor, starts: tf.Tensor, state: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The LSTM along [B, L, 4U]: its outputs [B, L, U] and the state after the last step."""
+    length = projected.shape[1]
+    # A loop compiles in a time that does not depend on L, and reads and writes of arrays have
+    # gradients that touch one step only.
+    inputs = tf.TensorArray(tf.float32, length).unstack(tf.transpose(projected, [1, 0, 2]))
+    hidden = tf.TensorArray(tf.float32, length, element_shape=[projected.shape[0], lstm.units])
+    goes_on = tf.transpose(1.0 - tf.cast(starts, tf.float32))[:, :, None]  # [L, B, 1]
+
+    def step(i: tf.Tensor, state: tf.Tensor, hidden: tf.TensorArray) -> tuple:
+        state = lstm.advance(inputs.read(i), state * goes_on[i])
+        return i + 1, state, hidden.write(i, state[:, : lstm.units])
+
+    _, state, hidden = tf.while_loop(
+        lambda i, *_: i < length,
+        step,
+        (tf.constant(0), state, hidden),
+        maximum_iterations=length,  # XLA needs it to differentiate the loop
+    )
+    return tf.transpose(hidden.stack(), [1, 0, 2]), state

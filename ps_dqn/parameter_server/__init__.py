@@ -1,0 +1,1 @@
+"""What parameter servers hold, and the rules by which it changes."""

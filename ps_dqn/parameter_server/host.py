@@ -1,0 +1,92 @@
+"""What a parameter server task hosts behind the bridge: its shard of one run.
+
+Workers call `pull`, `push`, `stage`, `decide` and `follow`; the coordinator calls the others.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ps_dqn.config import Config
+from ps_dqn.parameter_server.shard import Shard
+from ps_dqn.state import Counters, State
+from ps_dqn.telemetry.figures import ServerFigures
+from ps_dqn.wire.messages import Kind
+
+
+class ParameterHost:
+    """The bridge's host for one parameter server."""
+
+    def __init__(self) -> None:
+        self._shard: Shard | None = None
+        self._size = 0  # parameters
+
+    @property
+    def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
+        """See `bridge.Host`."""
+        methods: dict[str, Callable[..., Sequence[Any]]] = {"create": self._create}
+        shard = self._shard
+        if shard is not None:
+            methods |= {
+                "pull": lambda request: [shard.pull(request)],
+                "push": lambda message: [shard.push(message)],
+                "stage": lambda message: [np.int64(shard.stage(message))],
+                "decide": lambda request: [shard.decide(request)],
+                "follow": lambda verdict: [np.int64(shard.follow(verdict))],
+                "mark": lambda kind, known: [shard.mark(Kind(int(kind)), int(known))],
+                "entries": lambda known: [shard.entries(int(known))],
+                "next_index": lambda: [np.int64(shard.next_index())],
+                "frozen": lambda: [shard.frozen()],
+                "checkpoint": lambda: _as_arrays(shard.checkpoint()),
+                "restore": lambda *arrays: _restored(shard, arrays),
+                "halt": lambda: [np.int32(shard.halt())],
+                "tally": lambda: [json.dumps(shard.tally())],
+                "ledger": lambda: [json.dumps(shard.ledger())],
+            }
+        return methods
+
+    @property
+    def figures(self) -> ServerFigures | None:
+        """What it holds and has done, if it is in a run; on any thread."""
+        shard = self._shard
+        if shard is None:
+            return None
+        ledger = shard.ledger()
+        return ServerFigures(
+            version=shard.tally()["version"],
+            parameters=self._size,
+            pulls=ledger["pulls"],
+            pushes=ledger["pushes"],
+            sent_bytes=ledger["bytes_out"],
+            received_bytes=ledger["bytes_in"],
+            busy_seconds=ledger["seconds"],
+        )
+
+    def close(self) -> None:
+        """Lets go of the parameters."""
+        self._shard = None
+
+    def _create(
+        self, session: np.ndarray, config: bytes, shape: np.ndarray, initial: np.ndarray
+    ) -> list[Any]:
+        num_ps, num_workers = map(int, shape)
+        parsed = Config.from_json(config.decode())
+        self._size = len(initial)
+        self._shard = Shard(parsed, int(session), num_ps, num_workers, initial)
+        return [np.int32(1)]
+
+
+def _as_arrays(state: State) -> list[Any]:
+    """A state as one matrix, float32 [3 + slots, P], and the counters, int64 [4]."""
+    vectors = np.stack([state.online, state.target, state.average, *state.slots])
+    return [vectors, np.array(state.counters, np.int64)]
+
+
+def _restored(shard: Shard, arrays: Sequence[np.ndarray]) -> list[Any]:
+    vectors, counters = arrays
+    online, target, average, *slots = vectors
+    counted = Counters(*(int(each) for each in counters))
+    shard.restore(State(online, target, average, tuple(slots), counted))
+    return [np.int32(1)]

@@ -1,0 +1,229 @@
+"""The parameters on the parameter servers, as the coordinator and its closures reach them.
+
+A network's parameters are one flat float32 vector of P numbers, cut into one shard for each
+parameter server, sizes equal to within one. `shard.py` says what a server does with its own;
+here are the calls. With several servers a push takes three of them: every server gets its part
+(`stage`), the first decides and writes its log (`decide`), the others do as the log says
+(`follow`). With one, all of that is one call.
+"""
+
+import json
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ps_dqn.config import Config
+from ps_dqn.parameter_server import aggregation
+from ps_dqn.state import Counters, State
+from ps_dqn.wire import bridge, failures, messages
+from ps_dqn.wire.messages import Kind, Verdict
+
+_MESSAGE = tf.TensorSpec([None], tf.uint8)
+_NUMBERS = tf.TensorSpec([None], tf.int64)
+_NUMBER = tf.TensorSpec([], tf.int64)
+_MARK = tf.TensorSpec([], tf.int32)
+_TEXT = tf.TensorSpec([], tf.string)
+
+
+class ParameterStore:
+    """The parameter servers of one run."""
+
+    def __init__(self, config: Config, num_ps: int, num_workers: int, initial: np.ndarray):
+        """Gives every server its part; the cluster must be connected.
+
+        Args:
+            config: says how pushes are applied and how the target follows.
+            num_ps: parameter servers to spread over.
+            num_workers: workers that push.
+            initial: the first online and target parameters, float32 [P].
+        """
+        self.session = secrets.randbits(62)
+        self.num_ps, self.num_workers = num_ps, num_workers
+        self.sizes = messages.shard_sizes(len(initial), num_ps)
+        self._starts = np.cumsum([0, *self.sizes])
+        self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
+        self._num_slots = aggregation.Rule(config, num_workers).num_slots
+        shape = np.array([num_ps, num_workers], np.int64)
+        for i, part in enumerate(self._parts(initial)):
+            with tf.device(self._devices[i]):
+                bridge.take_error(bridge.server(i))  # of an earlier run
+            inputs = [np.int64(self.session), config.to_json(), shape, part.astype(np.float32)]
+            self._ask("create", i, inputs, [_MARK])
+
+    # In closures, which are traced by the coordinator and run on workers.
+
+    def pull(self, requests: tf.Tensor) -> list[tf.Tensor]:
+        """Asks every server for its part.
+
+        Args:
+            requests: int64 [num_ps, fields of PullRequest], of static shape.
+
+        Returns:
+            A message of each server, uint8.
+        """
+        return [self._call("pull", i, [requests[i]], _MESSAGE) for i in range(self.num_ps)]
+
+    def push(self, header: tf.Tensor, packed: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Pushes once.
+
+        Args:
+            header: the `PushHeader`, int64 [fields].
+            packed: a message for each server, uint8.
+
+        Returns:
+            The `Verdict`, int64.
+        """
+        if self.num_ps == 1:
+            return self._verdict(self._call("push", 0, packed, _NUMBERS))
+        lacking = [self._call("stage", i, [message], _NUMBER) for i, message in enumerate(packed)]
+        request = tf.concat([header, [tf.reduce_min(tf.stack(lacking))]], axis=0)
+        return self._followed(self._call("decide", 0, [request], _NUMBERS))
+
+    def freeze(self) -> tf.Tensor:
+        """Freezes the average for an evaluation; the counters it was frozen at, int64 [4]."""
+        lacking = [self._call("next_index", i, [], _NUMBER) for i in range(self.num_ps)]
+        known = tf.reduce_min(tf.stack(lacking))
+        kind = tf.constant(int(Kind.FREEZE), tf.int32)
+        return self._followed(self._call("mark", 0, [kind, known], _NUMBERS))[-4:]
+
+    def pull_frozen(self, after: tf.Tensor) -> tf.Tensor:
+        """The average frozen last, float32 [P]; not before `after` is known."""
+        with tf.control_dependencies([after]):
+            parts = [
+                self._call("frozen", i, [], tf.TensorSpec([size], tf.float32))
+                for i, size in enumerate(self.sizes)
+            ]
+        return tf.concat(parts, axis=0)
+
+    def _call(
+        self, method: str, server: int, inputs: Sequence[Any], output: tf.TensorSpec
+    ) -> tf.Tensor:
+        """A call of one server, at the same time as those of the others."""
+        with tf.device(self._devices[server]):
+            [result] = bridge.call(method, bridge.server(server), inputs, [output], in_order=False)
+        return result
+
+    def _followed(self, verdict: tf.Tensor) -> tf.Tensor:
+        """Brings a verdict's entries to the servers beside the first; the `Verdict`."""
+        # By way of this worker, so that servers need not reach each other.
+        verdict = tf.ensure_shape(verdict, [None])
+        followed = [self._call("follow", i, [verdict], _NUMBER) for i in range(1, self.num_ps)]
+        with tf.control_dependencies(followed):
+            return self._verdict(tf.identity(verdict))
+
+    @staticmethod
+    def _verdict(numbers: tf.Tensor) -> tf.Tensor:
+        # Nothing at all where the server failed; then the worker says so.
+        return tf.ensure_shape(numbers, [None])[: len(Verdict._fields)]
+
+    # On the coordinator.
+
+    def counters(self) -> Counters:
+        """Where the run is."""
+        return Counters(*(self.tallies(first_only=True)[0][name] for name in Counters._fields))
+
+    def frozen(self) -> np.ndarray:
+        """The average frozen last, float32 [P]."""
+        parts = [
+            self._ask("frozen", i, [], [tf.TensorSpec([size], tf.float32)])[0]
+            for i, size in enumerate(self.sizes)
+        ]
+        return np.concatenate(parts)
+
+    def state(self) -> State:
+        """Everything at one point of the log, for a checkpoint; completes half-made pushes."""
+        known = min(self._next_indices())
+        kind = np.int32(Kind.CHECKPOINT)
+        self._bring(self._ask("mark", 0, [kind, np.int64(known)], [_NUMBERS])[0])
+        states = []
+        for i, size in enumerate(self.sizes):
+            vectors = tf.TensorSpec([3 + self._num_slots, size], tf.float32)
+            counters = tf.TensorSpec([len(Counters._fields)], tf.int64)
+            states.append(self._ask("checkpoint", i, [], [vectors, counters]))
+        online, target, average, *slots = np.concatenate([each for each, _ in states], axis=1)
+        counters = Counters(*(int(each) for each in states[0][1]))
+        return State(online, target, average, tuple(slots), counters)
+
+    def restore(self, state: State) -> None:
+        """Puts a state back; before the first push.
+
+        Raises:
+            ValueError: it is of another network or another way of applying pushes.
+        """
+        if len(state.online) != self._starts[-1]:
+            raise ValueError(
+                f"it has {len(state.online)} parameters, this network has {self._starts[-1]}"
+            )
+        if len(state.slots) != self._num_slots:
+            raise ValueError(
+                f"it has {len(state.slots)} optimizer slots, this run needs {self._num_slots}"
+            )
+        vectors = np.stack([state.online, state.target, state.average, *state.slots])
+        counters = np.array(state.counters, np.int64)
+        for i in range(self.num_ps):
+            part = vectors[:, self._starts[i] : self._starts[i + 1]]
+            self._ask("restore", i, [part, counters], [_MARK])
+
+    def catch_up(self) -> None:
+        """Completes what a worker that died has left half-made: every server reads the log."""
+        if self.num_ps > 1:
+            known = np.int64(min(self._next_indices()))
+            self._bring(self._ask("entries", 0, [known], [_NUMBERS])[0])
+
+    def halt(self) -> None:
+        """Ends the run: closures end at their next pull."""
+        for i in range(self.num_ps):
+            self._ask("halt", i, [], [_MARK])
+
+    def tallies(self, first_only: bool = False) -> list[dict[str, int]]:
+        """`Shard.tally` of each server: equal on all of them once they have caught up."""
+        servers = range(1 if first_only else self.num_ps)
+        return [json.loads(self._ask("tally", i, [], [_TEXT])[0]) for i in servers]
+
+    def ledgers(self) -> list[dict[str, Any]]:
+        """`ServerLedger.as_dict` of each server."""
+        asked = [self._ask("ledger", i, [], [_TEXT])[0] for i in range(self.num_ps)]
+        return [json.loads(each) for each in asked]
+
+    def errors(self) -> str:
+        """The tracebacks of parameter servers that failed, or an empty text."""
+        found = []
+        for i, device in enumerate(self._devices):
+            with tf.device(device):
+                text = bridge.take_error(bridge.server(i)).numpy().decode(errors="replace")
+            if text:
+                found.append(f"parameter server {i}:\n{text}")
+        return "\n".join(found)
+
+    def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
+        return np.split(vector, self._starts[1:-1])
+
+    def _next_indices(self) -> list[int]:
+        return [int(self._ask("next_index", i, [], [_NUMBER])[0]) for i in range(self.num_ps)]
+
+    def _bring(self, verdict: np.ndarray) -> None:
+        for i in range(1, self.num_ps):
+            self._ask("follow", i, [verdict], [_NUMBER])
+
+    def _ask(
+        self, method: str, server: int, inputs: Sequence[Any], outputs: Sequence[tf.TensorSpec]
+    ) -> list[Any]:
+        """Calls a server at once, from the coordinator.
+
+        Raises:
+            ClusterLostError: it does not answer.
+            WorkerError: its Python failed.
+        """
+        try:
+            with tf.device(self._devices[server]):
+                tensors = [tf.convert_to_tensor(each) for each in inputs]
+                results = bridge.call(method, bridge.server(server), tensors, outputs)
+                values = [result.numpy() for result in results]
+                error = bridge.take_error(bridge.server(server)).numpy()
+        except tf.errors.OpError as lost:
+            raise failures.lost(lost) from lost
+        failures.check_error(error)
+        return values

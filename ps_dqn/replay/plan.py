@@ -1,0 +1,161 @@
+"""Which replay an experiment asks for: its layout, its size in bytes and its sampler."""
+
+import dataclasses
+import math
+
+from ps_dqn.config import Config, checks
+from ps_dqn.config.replay import REPLAY_CAPACITY
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import UsageError
+from ps_dqn.replay import budget
+from ps_dqn.replay.frames import load_codec, most_bytes
+from ps_dqn.replay.replay import Layout
+from ps_dqn.replay.samplers import Prioritized, Recent, Sampler, Uniform
+
+# What compression is expected to make of a frame when room is divided between the frames and the
+# tables of their rows; frames that shrink less leave a few rows of the tables without use.
+EXPECTED_RATIO = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A worker's replay before it is made."""
+
+    layout: Layout  # without its folder
+    nbytes: int  # of everything it holds once it is full
+    flag: str  # which decides on its size, for people
+
+    @property
+    def capacity(self) -> int:
+        """Rows of all environments (transitions); with compression, at most."""
+        return self.layout.num_envs * self.layout.rows
+
+    def describe(self) -> str:
+        """One line for people."""
+        compression, size = self.layout.compression, budget.show(self.nbytes)
+        most = "up to " if compression != "none" else ""
+        how = f", frames compressed by {compression}" if compression != "none" else ""
+        return f"each worker's replay: {most}{self.capacity:,} transitions in {size}{how}"
+
+    def check_memory(self, num_workers: int) -> None:
+        """Refuses a replay that cannot be kept in memory.
+
+        Args:
+            num_workers: how many such replays share the machine.
+
+        Raises:
+            UsageError: with the estimate and what to do.
+        """
+        wanted, memory = num_workers * self.nbytes, budget.available()
+        if wanted > memory.nbytes:
+            several = f"{num_workers} workers' replays" if num_workers > 1 else "the replay"
+            raise UsageError(
+                f"{self.flag}: {several} of {budget.show(self.nbytes)} cannot fit into the "
+                f"{budget.show(memory.nbytes)} {memory.what}: make it less"
+            )
+
+
+def plan_replay(config: Config, environment: EnvironmentSpec) -> Plan:
+    """The replay of one worker.
+
+    Args:
+        config: the experiment; its replay is not a rollout.
+        environment: what is acted in.
+
+    Raises:
+        UsageError: what fits is too little, or observations cannot be kept as asked for.
+    """
+    replay, envs = config.replay, config.environment.num_envs_per_worker
+    contents = _contents(config, environment)
+    limit = budget.parse(replay.replay_memory) if replay.replay_memory else None
+    capacity = replay.replay_capacity
+    if limit is None and capacity is None:
+        capacity = REPLAY_CAPACITY
+    period, flag = contents.sequence_period, f"--replay_capacity={capacity}"
+    rows = 0 if capacity is None else math.ceil(capacity / envs / period) * period
+    if limit is not None:
+        fitting = contents.rows_that_fit(limit)
+        if capacity is None or fitting < rows:
+            rows, flag = fitting, f"--replay_memory={replay.replay_memory}"
+        checks.check_capacity(config, envs * rows, f"{flag} ({envs * rows:,} transitions)")
+    nbytes, arena_bytes = contents.nbytes(rows), 0
+    if limit is not None and contents.compressed_bytes:
+        arena_bytes, nbytes = _arena(config, contents, rows, limit)
+    return Plan(_layout(config, environment, rows, arena_bytes), nbytes, flag)
+
+
+def make_sampler(config: Config) -> Sampler:
+    """How it draws."""
+    replay = config.replay
+    if replay.replay == "prioritized":
+        return Prioritized(replay.priority_alpha, replay.priority_beta, replay.priority_epsilon)
+    if replay.replay == "recent":
+        # It counts what it draws, which sequences may be.
+        period = replay.sequence_period if config.state_size else 1
+        return Recent(replay.recency_eta, math.ceil(replay.recency_min_size / period))
+    return Uniform()
+
+
+def _arena(config: Config, contents: budget.Contents, rows: int, limit: int) -> tuple[int, int]:
+    """Bytes for compressed frames, and of the whole replay.
+
+    Raises:
+        UsageError: frames that do not shrink might not leave enough to learn from, or the
+            codec's package is missing.
+    """
+    load_codec(config.replay.replay_compression)  # or say what is missing
+    envs, largest = contents.num_envs, most_bytes(contents.observation_bytes)
+    wanted = contents.arena_bytes(limit, rows)
+    arena_bytes = min(wanted, envs * rows * largest)
+    least = min(rows, arena_bytes // envs // largest)
+    checks.check_capacity(
+        config,
+        envs * least,
+        f"--replay_memory={config.replay.replay_memory} (at least {envs * least:,} transitions, "
+        f"whatever frames shrink to)",
+    )
+    return arena_bytes, limit - wanted + arena_bytes
+
+
+def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
+    replay, frames = config.replay, config.environment.frame_stack
+    shape = environment.observation_shape[1:] if frames > 1 else environment.observation_shape
+    observation_bytes = math.prod(shape) * environment.observation_dtype.itemsize
+    compressed_bytes = 0
+    if replay.replay_compression != "none":
+        if environment.observation_dtype != "uint8":
+            raise UsageError(
+                f"--replay_compression={replay.replay_compression}: is for images of bytes, and "
+                f"observations here are {environment.observation_dtype}; leave it out"
+            )
+        compressed_bytes = max(observation_bytes // EXPECTED_RATIO, 1)
+    return budget.Contents(
+        num_envs=config.environment.num_envs_per_worker,
+        observation_bytes=observation_bytes,
+        frame_stack=frames,
+        compressed_bytes=compressed_bytes,
+        prioritized=replay.replay == "prioritized",
+        persistent=replay.replay_files,
+        state_bytes=4 * config.state_size,
+        sequence_period=replay.sequence_period if config.state_size else 1,
+    )
+
+
+def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes: int) -> Layout:
+    replay, is_recurrent = config.replay, config.state_size > 0
+    return Layout(
+        num_envs=config.environment.num_envs_per_worker,
+        rows=rows,
+        observation_shape=environment.observation_shape,
+        observation_dtype=environment.observation_dtype,
+        n_step=config.learning.n_step,
+        gamma=config.learning.gamma,
+        frame_stack=config.environment.frame_stack,
+        compression=replay.replay_compression,
+        arena_bytes=arena_bytes,
+        burn_in=replay.burn_in if is_recurrent else 0,
+        sequence_length=replay.sequence_length if is_recurrent else 0,
+        sequence_period=replay.sequence_period if is_recurrent else 0,
+        state_size=config.state_size,
+        source=f"{config.environment.env_id} {config.environment.env_kwargs}",
+    )

@@ -1,0 +1,281 @@
+"""What a replay stores: a ring of rows for each environment, in memory or in files.
+
+A row is an observation and what followed it: action, reward, whether the episode ended. The next
+observation is the next row's, so it is stored once. An episode's last observation has a row of
+its own, which is a bootstrap state but no transition; so no transition joins two episodes.
+
+Of stacked frames, a row keeps only the newest; the older ones are in the rows before it. So an
+episode's first stack has rows for its older frames too, which are no transitions.
+
+Shapes: E environments, R rows for each, k frames in a stack, S numbers of recurrent state.
+"""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from ps_dqn.errors import UsageError
+from ps_dqn.replay.arrays import Columns
+from ps_dqn.replay.checksums import Seals
+from ps_dqn.replay.frames import Compressed, Plain
+
+GOES_ON, TRUNCATED, TERMINATED = 0, 1, 2
+# Flags of a row. BEGINS: the row before it is no transition.
+IS_TRANSITION, BEGINS, FORGOTTEN = 1, 2, 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What a replay is made for."""
+
+    num_envs: int  # E
+    rows: int  # R, rounded up to a multiple of the sequence period
+    observation_shape: tuple[int, ...]  # as the network sees it; the newest of a stack is last
+    observation_dtype: np.dtype
+    n_step: int
+    gamma: float  # discount per environment step
+    frame_stack: int = 1  # k; above 1, the observation's first axis has k frames
+    compression: str = "none"  # or one of `ps_dqn.replay.frames.CODECS`
+    arena_bytes: int = 0  # for all compressed observations
+    folder: pathlib.Path | None = None  # everything is kept in files here
+    burn_in: int = 0  # of a sequence: rows before the trained ones
+    sequence_length: int = 0  # trained rows of a sequence; 0: single transitions
+    sequence_period: int = 0  # sequences begin at positions that this divides
+    state_size: int = 0  # S
+    source: str = ""  # what is acted in; files of another source are not used
+
+    @property
+    def period(self) -> int:
+        """Positions from where an item may begin to where the next one may."""
+        return self.sequence_period if self.sequence_length else 1
+
+    @property
+    def span(self) -> int:
+        """Rows of an item: from its first to the last it may bootstrap from."""
+        return self.burn_in + max(self.sequence_length, 1) + self.n_step
+
+
+class Rows:
+    """Rings of rows; position p of an environment is in row R·env + p mod R.
+
+    Positions are absolute: they count from the first row an environment ever wrote.
+    """
+
+    def __init__(self, layout: Layout):
+        """Allocates all memory; with a folder, goes on with the whole rows in it.
+
+        Raises:
+            UsageError: the folder, the compression or the stacks cannot be as asked for.
+        """
+        self._stack = layout.frame_stack
+        self._period = layout.period
+        self._state_size = layout.state_size
+        self.per_env = -(-layout.rows // layout.period) * layout.period  # R
+        envs, total = layout.num_envs, layout.num_envs * self.per_env
+        self.columns = Columns(layout.folder, self._signature(layout))
+        self._frames = self._storage(layout)
+        self.actions = self.columns.add("actions", (total,), np.int32)
+        self.rewards = self.columns.add("rewards", (total,), np.float32)
+        self.ends = self.columns.add("ends", (total,), np.uint8)
+        self.flags = self.columns.add("flags", (total,), np.uint8)
+        facts = [self.actions, self.rewards, self.ends, self.flags]
+        self._facts = [(each.view(np.uint8).data, each.itemsize) for each in facts]
+        self._states: np.ndarray | None = None
+        if layout.state_size:
+            shape = (total // layout.period, layout.state_size)
+            self._states = self.columns.add("states", shape, np.float32)
+        self.written = np.zeros(envs, np.int64)  # the position to be written next
+        self._first = np.zeros(envs, np.int64)  # the first position that is usable
+        self._goes_on = np.zeros(envs, np.bool_)  # whether the newest row is a transition
+        # All but the oldest frame of each newest stack: what the next one must begin with.
+        newest = (envs, self._stack - 1, *self._frame_shape(layout))
+        self._newest = np.zeros(newest, layout.observation_dtype)
+        self._seals: Seals | None = None
+        if layout.folder is not None:
+            self._seals = Seals(self.columns, total, self._parts)
+            if self.columns.was_there:
+                self._recover(self._seals)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory or disk of all columns and of the newest stacks, once full (bytes)."""
+        return self.columns.nbytes + self._newest.nbytes
+
+    def append(
+        self,
+        envs: np.ndarray,
+        observations: np.ndarray,
+        actions: np.ndarray,
+        rewards: np.ndarray,
+        ends: np.ndarray,
+        is_transition: np.ndarray,
+        states: np.ndarray | None,
+    ) -> None:
+        """Writes one row for each of some environments; see `Replay.append`."""
+        if states is None:
+            states = np.zeros((len(envs), self._state_size), np.float32)
+        if self._stack > 1:
+            begins = ~self._goes_on[envs]
+            self._check(envs[~begins], observations[~begins])
+            self._newest[envs] = observations[:, 1:]
+            if begins.any():
+                self._write_older_frames(envs[begins], observations[begins])
+            observations = observations[:, -1]
+        self._write(envs, observations, actions, rewards, ends, is_transition, states)
+
+    def oldest(self) -> np.ndarray:
+        """The first position of each environment whose observation can be read, int64 [E]."""
+        stored = self._frames.oldest(np.arange(len(self.written)))
+        oldest = np.maximum(np.maximum(self._first, self.written - self.per_env), stored)
+        return oldest + self._stack - 1  # before it are the older frames of its stack
+
+    def follow(self, base: np.ndarray, slots: np.ndarray, offsets: range) -> np.ndarray:
+        """Rows at offsets from places in rings.
+
+        Args:
+            base: R·env, int [...].
+            slots: places in a ring, int [...]; with an offset, from -R to less than 2R.
+            offsets: D of them.
+
+        Returns:
+            int64 [D, ...].
+        """
+        moved = slots + np.arange(offsets.start, offsets.stop).reshape(-1, *[1] * slots.ndim)
+        # Much quicker than a modulo.
+        moved -= self.per_env * (moved >= self.per_env)
+        moved += self.per_env * (moved < 0)
+        return moved + base
+
+    def read(self, base: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Observations at places in rings, given as for `follow`: [..., *observation shape]."""
+        if self._stack == 1:
+            return self._frames.read(self.follow(base, slots, range(1))[0])
+        rows = self.follow(base, slots, range(1 - self._stack, 1))  # [k, ...]
+        return self._frames.read(np.moveaxis(rows, 0, -1))
+
+    def states(self, rows: np.ndarray) -> np.ndarray:
+        """Recurrent states of rows at positions that the period divides, float32 [..., S]."""
+        if self._states is None:
+            return np.zeros((*rows.shape, 0), np.float32)
+        return self._states[rows // self._period]
+
+    def _signature(self, layout: Layout) -> dict[str, Any]:
+        """What stored rows depend on; lengths of returns and of sequences may change."""
+        return {
+            "num_envs": layout.num_envs,
+            "rows": self.per_env,
+            "observation_shape": layout.observation_shape,
+            "observation_dtype": np.dtype(layout.observation_dtype).name,
+            "frame_stack": layout.frame_stack,
+            "compression": layout.compression,
+            "arena_bytes": layout.arena_bytes,
+            "period": layout.period,
+            "state_size": layout.state_size,
+            "source": layout.source,
+        }
+
+    def _frame_shape(self, layout: Layout) -> tuple[int, ...]:
+        shape = layout.observation_shape
+        if self._stack == 1:
+            return shape
+        if not shape or shape[0] != self._stack:
+            raise UsageError(
+                f"--frame_stack={self._stack}: observations have the shape {shape}, so their first "
+                f"axis is not {self._stack} frames: stack as many in the environment, or leave "
+                f"--frame_stack out"
+            )
+        return shape[1:]
+
+    def _storage(self, layout: Layout) -> Plain | Compressed:
+        shape, total = self._frame_shape(layout), layout.num_envs * self.per_env
+        if layout.compression == "none":
+            return Plain(self.columns, total, shape, layout.observation_dtype)
+        return Compressed(
+            self.columns,
+            layout.num_envs,
+            self.per_env,
+            shape,
+            layout.arena_bytes,
+            layout.compression,
+        )
+
+    def _check(self, envs: np.ndarray, observations: np.ndarray) -> None:
+        """Refuses observations that are not the stacks before them, moved by one frame."""
+        for env, observation in zip(envs, observations, strict=True):
+            # One by one they stay in the processor's cache, which is much quicker.
+            if not np.array_equal(observation[:-1], self._newest[env]):
+                raise UsageError(
+                    f"--frame_stack={self._stack}: in environment {env} an observation is not the "
+                    f"one before it moved by one frame, so observations are not a sliding stack "
+                    f"of frames: leave --frame_stack out, then they are stored whole (an image of "
+                    f"{self._stack} channels that come first looks like a stack, too)"
+                )
+
+    def _write_older_frames(self, envs: np.ndarray, observations: np.ndarray) -> None:
+        nothing = np.zeros(len(envs), np.uint8)
+        states = np.zeros((len(envs), self._state_size), np.float32)
+        for frame in range(self._stack - 1):
+            frames = observations[:, frame]
+            self._write(envs, frames, nothing, nothing, nothing, nothing, states)
+
+    def _write(
+        self,
+        envs: np.ndarray,
+        frames: np.ndarray,
+        actions: np.ndarray,
+        rewards: np.ndarray,
+        ends: np.ndarray,
+        is_transition: np.ndarray,
+        states: np.ndarray,
+    ) -> None:
+        positions = self.written[envs]
+        rows = envs * self.per_env + positions % self.per_env
+        self._frames.write(rows, frames, positions)
+        self.actions[rows] = actions
+        self.rewards[rows] = rewards
+        self.ends[rows] = ends
+        self.flags[rows] = np.where(is_transition, IS_TRANSITION, 0) | np.where(
+            self._goes_on[envs], 0, BEGINS
+        )
+        if self._states is not None:
+            kept = positions % self._period == 0
+            self._states[rows[kept] // self._period] = states[kept]
+        if self._seals is not None:
+            self._seals.seal(rows, positions)
+        self.written[envs] += 1
+        self._goes_on[envs] = is_transition
+
+    def _parts(self, row: int) -> list[memoryview]:
+        """All bytes of a row."""
+        parts = [*self._frames.checksum_parts(row)]
+        parts += [view[row * size : (row + 1) * size] for view, size in self._facts]
+        if self._states is not None and row % self._period == 0:
+            parts.append(self._states[row // self._period].data.cast("B"))
+        return parts
+
+    def _recover(self, seals: Seals) -> None:
+        """Goes on after the longest run of whole rows that each environment has."""
+        first, end = seals.recover(len(self.written), self.per_env)
+        for env in range(len(first)):
+            if end[env] - first[env] < 2:  # not even one transition
+                first[env] = end[env] = 0
+            # Rows that are left out must never look like successors of rows still to be written:
+            # with these flags their seals fit no more.
+            ring = np.arange(env * self.per_env, (env + 1) * self.per_env)
+            run = ring[np.arange(first[env], end[env]) % self.per_env]
+            self.flags[np.setdiff1d(ring, run)] = FORGOTTEN
+        self._first, self.written = first, end.copy()
+        self._frames.restore(first, end)
+        envs = np.flatnonzero(end > first)
+        base, slots = envs * self.per_env, (end[envs] - 1) % self.per_env
+        # The environments are new ones, so what the newest rows led to is unknown: they are where
+        # their episodes were cut off, and the rows before them are the last transitions.
+        before, newest = self.follow(base, slots, range(-1, 1))
+        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == GOES_ON)]
+        self.ends[cut] = TRUNCATED
+        self.flags[newest] &= BEGINS
+        seals.seal(before, end[envs] - 2)
+        seals.seal(newest, end[envs] - 1)
+        self.columns.flush()

@@ -1,0 +1,287 @@
+"""Which items of a replay are drawn: uniformly, by priority, or the recent ones more often.
+
+An item is what a draw yields, a transition or a sequence. Each environment numbers its items from
+the first it ever had and keeps a window of them, the newest of which are the youngest.
+
+Shapes: E environments, M minibatches of B items each, K items.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ps_dqn.replay.sum_tree import Allocate, SumTree
+
+PATIENCE = 200  # draws in vain before an item is looked for elsewhere
+
+
+class Candidates(NamedTuple):
+    """Items that can be drawn now: of each environment, `first` to before `end`, if valid."""
+
+    first: np.ndarray  # int64 [E]
+    end: np.ndarray  # int64 [E]
+    is_valid: Callable[[np.ndarray, np.ndarray], np.ndarray]  # (envs [K], items [K]) -> bool [K]
+
+
+class Drawn(NamedTuple):
+    """Items, and how much each of them counts in a loss."""
+
+    envs: np.ndarray  # int64 [M, B]
+    items: np.ndarray  # int64 [M, B]
+    weights: np.ndarray  # float32 [M, B], at most 1
+
+
+class NothingToDrawError(ValueError):
+    """No candidate is valid."""
+
+    def __init__(self) -> None:
+        super().__init__("the replay has no complete transition yet")
+
+
+class Sampler(abc.ABC):
+    """Draws items; made for one replay, which attaches it before anything else."""
+
+    def attach(
+        self, num_envs: int, slots: int, rng: np.random.Generator, allocate: Allocate
+    ) -> None:
+        """Tells the sampler what it draws from.
+
+        Args:
+            num_envs: E.
+            slots: items that an environment keeps; item i takes the place of item i - slots.
+            rng: its own generator.
+            allocate: makes an array from a name, a shape and a dtype: zeros, or what an earlier
+                process had in it.
+        """
+        self._num_envs = num_envs
+        self._slots = slots
+        self._rng = rng
+
+    @abc.abstractmethod
+    def draw(
+        self, candidates: Candidates, minibatches: int, batch_size: int, progress: float
+    ) -> Drawn:
+        """Draws with replacement.
+
+        Args:
+            candidates: the items there are.
+            minibatches: M.
+            batch_size: B.
+            progress: share of the run that is done, 0 to 1.
+
+        Raises:
+            NothingToDrawError: no candidate is valid.
+        """
+
+    def restore(self, candidates: Candidates) -> None:  # noqa: B027 - most have nothing to restore
+        """Takes over what an earlier process knew of the items."""
+
+    def update(self, priorities: np.ndarray) -> None:  # noqa: B027 - most have no priorities
+        """Sets the priorities of the items drawn last, float32 [M, B]."""
+
+
+class Uniform(Sampler):
+    """Every item with the same probability."""
+
+    def draw(
+        self, candidates: Candidates, minibatches: int, batch_size: int, progress: float
+    ) -> Drawn:
+        """Draws uniformly, with weights of 1."""
+        counts = candidates.end - candidates.first
+        rows = np.zeros(minibatches * batch_size, np.int64)
+        drawn = _draw_newest(candidates, counts[None], rows, self._rng)
+        return _unweighted(*drawn, minibatches, batch_size)
+
+
+class Recent(Sampler):
+    """Emphasizing recent experience (Wang and Ross 2019, arXiv:1906.04009).
+
+    Minibatch m = 1 … M draws uniformly from the newest max(N · η^(1000 m/M), `min_size`) of N
+    items: the last minibatches from the newest only. Environments count alike, so "newest" is by
+    age in each of them.
+    """
+
+    def __init__(self, eta: float, min_size: int):
+        """Makes the sampler.
+
+        Args:
+            eta: η at the start, above 0; it rises linearly to 1, which is uniform, over the run.
+            min_size: the fewest items that a minibatch is drawn from.
+        """
+        self._eta = eta
+        self.min_size = min_size
+
+    def draw(
+        self, candidates: Candidates, minibatches: int, batch_size: int, progress: float
+    ) -> Drawn:
+        """Draws the newest more often, with weights of 1."""
+        eta = self._eta + (1 - self._eta) * progress
+        counts = candidates.end - candidates.first  # [E]
+        exponents = 1000 * np.arange(1, minibatches + 1) / minibatches
+        wanted = np.maximum(counts.sum() * eta**exponents, self.min_size)  # [M]
+        newest = np.minimum(counts, _ages(counts, wanted)[:, None])  # [M, E]
+        rows = np.repeat(np.arange(minibatches), batch_size)
+        drawn = _draw_newest(candidates, newest, rows, self._rng)
+        return _unweighted(*drawn, minibatches, batch_size)
+
+
+class Prioritized(Sampler):
+    """Proportional prioritized replay (Schaul et al. 2015, arXiv:1511.05952).
+
+    P(i) ∝ (|δ| + ε)^α; a new item has the largest priority there has been, 1 at first. Weights
+    are (N P)^-β, divided by the largest of their minibatch.
+    """
+
+    def __init__(self, alpha: float, beta_start: float, epsilon: float):
+        """Makes the sampler.
+
+        Args:
+            alpha: α, 0 for uniform draws.
+            beta_start: β at the start; it rises linearly to 1 over the run.
+            epsilon: ε, above 0, so that everything is drawn some time.
+        """
+        self._alpha = alpha
+        self._beta_start = beta_start
+        self._epsilon = epsilon
+        self._largest = 1.0  # of all (|δ| + ε)^α
+
+    def attach(
+        self, num_envs: int, slots: int, rng: np.random.Generator, allocate: Allocate
+    ) -> None:
+        """Allocates the tree; see `Sampler.attach`."""
+        super().attach(num_envs, slots, rng, allocate)
+        self._tree = SumTree(num_envs * slots, allocate)
+        # The tree knows these items. Rows come and go one by one, but they reach the tree together,
+        # before a draw: one walk over it instead of many.
+        self._first = np.zeros(num_envs, np.int64)
+        self._end = np.zeros(num_envs, np.int64)
+        self._drawn = np.zeros((0, 0), np.int64)  # leaves, [M, B]
+
+    def restore(self, candidates: Candidates) -> None:
+        """Keeps the priorities that the array holds for these items, as far as they are usable."""
+        envs, items = _expand(candidates.first, candidates.end)
+        leaves = self._leaves(envs, items)
+        kept = self._tree.get(leaves)
+        # A page that was lost may hold anything; priorities come from float32.
+        usable = (kept > 0) & (kept < np.finfo(np.float32).max)
+        self._largest = float(kept[usable].max(initial=1.0))
+        values = np.where(usable, kept, self._largest)
+        self._tree.reset(leaves, np.where(candidates.is_valid(envs, items), values, 0))
+        self._first, self._end = candidates.first, candidates.end
+
+    def draw(
+        self, candidates: Candidates, minibatches: int, batch_size: int, progress: float
+    ) -> Drawn:
+        """Draws by priority, one item of each of B equal shares of the sum for a minibatch."""
+        self._follow(candidates)
+        if not self._tree.total:
+            raise NothingToDrawError
+        offsets = self._rng.random((minibatches, batch_size))
+        sums = (np.arange(batch_size) + offsets) * (self._tree.total / batch_size)
+        leaves = self._drawn = self._tree.find(sums)
+        values = self._tree.get(leaves)  # [M, B]
+        beta = self._beta_start + (1 - self._beta_start) * progress
+        # N and the sum of priorities are the same for all, so dividing by the largest weight of a
+        # minibatch, the one of its smallest priority, removes them.
+        weights = (values.min(axis=1, keepdims=True) / values) ** beta
+        envs, slots = np.divmod(leaves, self._slots)
+        first = candidates.first[envs]
+        items = first + (slots - first) % self._slots
+        return Drawn(envs, items, weights.astype(np.float32))
+
+    def update(self, priorities: np.ndarray) -> None:
+        """Sets the priorities of the items drawn last.
+
+        Args:
+            priorities: |δ|, or δ, float32 [M, B]. One that is not finite counts as the largest
+                there has been. Of an item that was drawn twice, the last one counts.
+
+        Raises:
+            ValueError: not of the last draw's shape.
+        """
+        if priorities.shape != self._drawn.shape:
+            raise ValueError(f"priorities of {priorities.shape} for a draw of {self._drawn.shape}")
+        values = (np.abs(priorities.astype(np.float64)) + self._epsilon) ** self._alpha
+        finite = np.isfinite(values)
+        self._largest = max(self._largest, float(values.max(initial=0, where=finite)))
+        self._tree.set(self._drawn.ravel(), np.where(finite, values, self._largest).ravel())
+
+    def _follow(self, candidates: Candidates) -> None:
+        """Brings the tree what came and went since the last draw."""
+        gone = self._leaves(*_expand(self._first, np.minimum(candidates.first, self._end)))
+        envs, items = _expand(np.maximum(self._end, candidates.first), candidates.end)
+        values = np.where(candidates.is_valid(envs, items), self._largest, 0)
+        # In this order: what came may have taken the place of what went.
+        leaves = np.concatenate([gone, self._leaves(envs, items)])
+        if leaves.size:
+            self._tree.set(leaves, np.concatenate([np.zeros(gone.size), values]))
+        self._first, self._end = candidates.first, candidates.end
+
+    def _leaves(self, envs: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return envs * self._slots + items % self._slots
+
+
+def _unweighted(envs: np.ndarray, items: np.ndarray, minibatches: int, batch_size: int) -> Drawn:
+    shape = (minibatches, batch_size)
+    return Drawn(envs.reshape(shape), items.reshape(shape), np.ones(shape, np.float32))
+
+
+def _expand(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Environments and items of the ranges `first` to before `end` of each environment, [K]."""
+    counts = np.maximum(end - first, 0)
+    envs = np.repeat(np.arange(len(counts)), counts)
+    items = np.arange(len(envs)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    return envs, items
+
+
+def _ages(counts: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The least age a, int64 [M], at which Σ_e min(counts_e, a) reaches each wanted sum [M]."""
+    ordered = np.sort(counts)
+    longer = np.arange(len(counts) - 1, -1, -1)  # environments that have more items
+    reached = np.cumsum(ordered) + longer * ordered  # the sum at an age of ordered_e
+    ages = np.interp(wanted, np.append(0, reached), np.append(0, ordered))
+    return np.ceil(ages).astype(np.int64)
+
+
+def _draw_newest(
+    candidates: Candidates, counts: np.ndarray, rows: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws uniformly from the newest candidates, until all are valid.
+
+    Args:
+        candidates: the items there are.
+        counts: how many of each environment, the newest, int64 [R, E].
+        rows: the row of `counts` that each draw is from, int64 [K].
+        rng: generator.
+
+    Returns:
+        Environments and items, int64 [K] each.
+    """
+    upper = np.cumsum(counts).reshape(counts.shape)  # [R, E]
+    lower = np.append(0, upper[:-1, -1])  # [R]
+    widths = upper[:, -1] - lower
+    if not widths.all():
+        raise NothingToDrawError
+    envs, items = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    wanted = np.arange(len(rows))
+    for _ in range(PATIENCE):
+        row = rows[wanted]
+        # Much quicker than integers of different ranges; the product is below the width.
+        drawn = lower[row] + (rng.random(row.size) * widths[row]).astype(np.int64)
+        cell = np.searchsorted(upper.ravel(), drawn, side="right")
+        env = cell % counts.shape[1]
+        item = candidates.end[env] - (upper.ravel()[cell] - drawn)
+        envs[wanted], items[wanted] = env, item
+        wanted = wanted[~candidates.is_valid(env, item)]
+        if not wanted.size:
+            return envs, items
+    # None or hardly any of them is valid, as where all environments have just ended an episode.
+    all_envs, all_items = _expand(candidates.first, candidates.end)
+    valid = np.flatnonzero(candidates.is_valid(all_envs, all_items))
+    if not valid.size:
+        raise NothingToDrawError
+    chosen = rng.choice(valid, wanted.size)
+    envs[wanted], items[wanted] = all_envs[chosen], all_items[chosen]
+    return envs, items

@@ -1,0 +1,110 @@
+"""The folder a run leaves behind, and where things are in it."""
+
+import contextlib
+import csv
+import datetime
+import json
+import math
+import pathlib
+import secrets
+import shutil
+from typing import Any
+
+from ps_dqn.errors import UsageError
+from ps_dqn.run import signals
+
+RUNS = pathlib.Path("runs")
+FLAGFILE = "flags.txt"
+METRICS = "metrics.csv"
+WORKERS = "workers.csv"
+SUMMARY = "summary.json"
+EVALUATIONS = "evaluations.csv"  # of an evaluator that follows the run
+CURVE = "learning_curve.png"
+CHECKPOINTS = "checkpoints"
+LOGS = "logs"
+TENSORBOARD = "tensorboard"
+# What workers of a local cluster keep: replay that outlives them.
+WORKER_FILES = "workers"
+IDENTITY = "run_id"
+
+
+def create(path: pathlib.Path) -> None:
+    """Makes a run directory, or completes one that is there.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    try:
+        for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
+            (path / folder).mkdir(parents=True, exist_ok=True)
+        (path / SUMMARY).unlink(missing_ok=True)  # of an end that is none any more
+    except OSError as error:
+        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+
+
+def new_path(env_id: str) -> pathlib.Path:
+    """A run directory's path that is not taken: environment and time."""
+    stem = f"{env_id.replace('/', '-').replace(':', '-')}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    path, number = RUNS / stem, 1
+    while path.exists():
+        number += 1
+        path = RUNS / f"{stem}-{number}"
+    return path
+
+
+def identity(path: pathlib.Path, is_new: bool) -> str:
+    """A run's own name, the same whenever it is resumed.
+
+    A new run in the folder of one that left no checkpoint gets a name of its own, and what that
+    one's workers kept is removed: it is of other parameters, and maybe of another environment.
+    """
+    file = path / IDENTITY
+    if is_new or not file.exists():
+        shutil.rmtree(path / WORKER_FILES, ignore_errors=True)
+        file.write_text(secrets.token_hex(8) + "\n")
+    return file.read_text().strip()
+
+
+def newest() -> pathlib.Path | None:
+    """The run directory under `runs/` whose checkpoints are the newest."""
+    found = [path.parent.parent for path in RUNS.glob(f"*/{CHECKPOINTS}/updates-*.npz")]
+    return max(found, key=lambda path: (path / CHECKPOINTS).stat().st_mtime, default=None)
+
+
+def has_checkpoint(path: pathlib.Path) -> bool:
+    """Whether a run can be resumed from this folder."""
+    return any((path / CHECKPOINTS).glob("updates-*.npz"))
+
+
+def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of a run's metrics.csv; none where there is no such file."""
+    return read_table(path / METRICS)
+
+
+def read_table(path: pathlib.Path) -> list[dict[str, str]]:
+    """The rows of a CSV file; none where there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
+    """Writes `summary.json`; numbers that are not finite become null."""
+    (path / SUMMARY).write_text(json.dumps(_finite(summary), indent=2) + "\n")
+
+
+def has_ended(path: pathlib.Path) -> bool:
+    """Whether a run has reached its end, rather than been stopped on the way."""
+    summary = path / SUMMARY
+    with contextlib.suppress(OSError, ValueError):  # there is none, or it is being written
+        return bool(json.loads(summary.read_text())["reason"] != signals.STOPPED)
+    return False
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,55 @@
+"""The learning curve of a run as a picture."""
+
+import pathlib
+
+from ps_dqn.run import directory
+
+
+def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path | None:
+    """Draws returns over environment steps from a run's metrics.
+
+    Args:
+        path: the run directory.
+        title: above the picture.
+        target_return: drawn as a line where it is finite.
+
+    Returns:
+        Where the picture is, or None where there is nothing to draw yet.
+    """
+    import math
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = directory.read_metrics(path)
+    train = _points(rows, "train/episode_return")
+    evaluation = _points(rows, "eval/episode_return")
+    if not train and not evaluation:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    if train:
+        axes.plot(*zip(*train, strict=True), color="tab:gray", label="training, exploring")
+    if evaluation:
+        axes.plot(*zip(*evaluation, strict=True), color="tab:blue", marker="o", markersize=3,
+                  label="evaluation, greedy")  # fmt: skip
+        low = [y for _, y in _points(rows, "eval/episode_return_min")]
+        high = [y for _, y in _points(rows, "eval/episode_return_max")]
+        axes.fill_between([x for x, _ in evaluation], low, high, color="tab:blue", alpha=0.15,
+                          label="evaluation, worst to best episode")  # fmt: skip
+    if math.isfinite(target_return):
+        axes.axhline(target_return, color="tab:green", linestyle="--", label="target")
+    axes.set_xlabel("environment steps, all workers")
+    axes.set_ylabel("episode return")
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best")
+    target = path / directory.CURVE
+    figure.savefig(target, dpi=120)
+    plt.close(figure)
+    return target
+
+
+def _points(rows: list[dict[str, str]], column: str) -> list[tuple[float, float]]:
+    return [(float(row["env_steps"]), float(row[column])) for row in rows if row[column]]

@@ -1,0 +1,99 @@
+"""The files that grow while a run goes on: `metrics.csv`, `workers.csv`, TensorBoard's events."""
+
+import csv
+import math
+import pathlib
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from ps_dqn.run import directory
+from ps_dqn.state import Counters
+from ps_dqn.telemetry.ledger import WORKER_COLUMNS
+from ps_dqn.telemetry.metrics import COLUMNS
+
+
+class Writers:
+    """All of them."""
+
+    def __init__(self, path: pathlib.Path, resumed_at: Counters):
+        """Opens them; rows that a resumed run will measure again are dropped."""
+        self._metrics = _Table(path / directory.METRICS, COLUMNS, resumed_at)
+        self._workers = _Table(path / directory.WORKERS, ("worker", *WORKER_COLUMNS), resumed_at)
+        self._events = tf.summary.create_file_writer(str(path / directory.TENSORBOARD))
+
+    def write(self, counters: Counters, row: dict[str, float]) -> None:
+        """Adds one row of metrics; NaN is left out."""
+        self._metrics.add(counters, row)
+        self._scalars(counters, "", row)
+
+    def write_workers(self, counters: Counters, rows: dict[int, dict[str, float]]) -> None:
+        """Adds a row of each worker; NaN is left out."""
+        for worker, row in rows.items():
+            self._workers.add(counters, {"worker": worker} | row)
+            self._scalars(counters, f"worker_{worker}/", row)
+
+    def write_staleness(self, counters: Counters, histograms: dict[str, list[int]]) -> None:
+        """Adds each worker's histogram of staleness so far (pushes by versions)."""
+        with self._events.as_default(step=counters.env_steps):
+            for worker, counts in histograms.items():
+                edges = [[age - 0.5, age + 0.5, count] for age, count in enumerate(counts)]
+                value = tf.constant(edges or [[0.0, 1.0, 0.0]], tf.float64)
+                tf.summary.write(f"worker_{worker}/staleness_histogram", value, metadata=_HISTOGRAM)
+
+    def close(self) -> None:
+        """Closes all files."""
+        self._metrics.close()
+        self._workers.close()
+        self._events.close()
+
+    def _scalars(self, counters: Counters, prefix: str, row: dict[str, float]) -> None:
+        with self._events.as_default(step=counters.env_steps):
+            for name, value in row.items():
+                if not math.isnan(value):
+                    # What tf.summary.scalar writes; that function needs the tensorboard package.
+                    scalar = tf.constant(value, tf.float32)
+                    tf.summary.write(prefix + name, scalar, metadata=_SCALAR)
+
+
+class _Table:
+    """A CSV file that grows: the counters, then other columns."""
+
+    def __init__(self, path: pathlib.Path, columns: Sequence[str], resumed_at: Counters):
+        """Opens it without the rows beyond `resumed_at`."""
+        names = [*Counters._fields, *columns]
+        rows = directory.read_table(path)
+        kept = [row for row in rows if _is_whole(row) and _env_steps(row) <= resumed_at.env_steps]
+        temporary = path.with_suffix(".tmp")
+        with temporary.open("w", newline="") as file:
+            writer = csv.DictWriter(file, names, restval="", extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(kept)
+        temporary.replace(path)
+        self._file = path.open("a", newline="")
+        self._csv = csv.DictWriter(self._file, names, restval="")
+
+    def add(self, counters: Counters, row: dict[str, float]) -> None:
+        shown = {name: f"{value:.6g}" for name, value in row.items() if not math.isnan(value)}
+        self._csv.writerow(counters._asdict() | shown)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_SCALAR = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+)
+_HISTOGRAM = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="histograms")
+)
+
+
+def _is_whole(row: dict[str, str]) -> bool:
+    """Whether a row was written to its end: a killed run may leave half of one."""
+    return all(value is not None for value in row.values()) and row["env_steps"].isdigit()
+
+
+def _env_steps(row: dict[str, str]) -> int:
+    return int(row["env_steps"])

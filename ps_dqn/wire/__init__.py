@@ -1,0 +1,1 @@
+"""What tasks say to each other: the bridge, messages, encodings, and what failed."""

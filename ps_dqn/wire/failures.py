@@ -1,0 +1,46 @@
+"""What went wrong on a task, as one of our exceptions: a task is lost, or its Python failed."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
+from ps_dqn.wire import bridge
+
+# What TensorFlow raises for a graph that cannot be run, rather than for a task that is gone.
+_FAULTS = (
+    tf.errors.InternalError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnimplementedError,
+)
+
+
+def lost(error: BaseException) -> ClusterLostError:
+    """The one line for a task that TensorFlow cannot do without, or for a closure it cannot run."""
+    lines = (str(error) or type(error).__name__).strip().splitlines()
+    if isinstance(error, _FAULTS):
+        print(error, file=sys.stderr, flush=True)  # its log
+        said = next((line for line in lines if not line.endswith(":")), lines[0])
+        return ClusterLostError(f"a closure failed inside TensorFlow: {said.strip()[:200]}")
+    return ClusterLostError(
+        f"lost a task that cannot be replaced, likely a parameter server: {lines[0][:200]}"
+    )
+
+
+def check_error(text: Any) -> None:
+    """Raises what a worker's Python raised, as a closure returned it; nothing for an empty text.
+
+    Raises:
+        UsageError: something a person can mend.
+        WorkerError: with the worker's traceback.
+    """
+    if isinstance(text, np.ndarray):
+        text = text.item()
+    if text:
+        decoded = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+        if decoded.startswith(bridge.USAGE):
+            raise UsageError(decoded.removeprefix(bridge.USAGE))
+        raise WorkerError(f"Python hosted in a worker failed:\n{decoded}")

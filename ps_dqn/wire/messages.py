@@ -1,0 +1,162 @@
+"""What workers and parameter servers say to each other: a few numbers, and encoded vectors.
+
+Everything of one direction is one tensor, because every tensor that crosses the network is a
+remote call of its own. Numbers are int64.
+"""
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ps_dqn.wire import encoding
+
+# Bytes of the numbers before the vectors, padded so that the vectors stay aligned.
+HEADER = 128
+
+
+class Kind(enum.IntEnum):
+    """What an entry of the log is about."""
+
+    APPLIED = 0  # the push was applied, or waits for its round (sync)
+    STALE = 1  # refused: computed on parameters older than max_staleness
+    LATE = 2  # refused: its round was over (sync)
+    WITHHELD = 3  # the worker kept its vector to itself; only counters move
+    FREEZE = 4  # the average is copied, for an evaluation
+    CHECKPOINT = 5  # everything is copied, for a checkpoint
+
+
+class Status(enum.IntEnum):
+    """What a worker that asked for parameters is to do."""
+
+    READY = 0
+    WAIT = 1  # it has pushed for this version already, and others have not (sync)
+    FINISHED = 2  # the run is over
+    FOREIGN = 3  # the request is of another run
+
+
+class PullRequest(NamedTuple):
+    """A worker asks for the parameters."""
+
+    session: int
+    worker: int
+    contributed: int  # the version this worker last pushed for; -1: none
+    target_version: int  # of the target the worker has; -1: none
+
+
+class PullHeader(NamedTuple):
+    """Comes with a shard's parameters; the target follows them where the worker lacks it."""
+
+    status: int
+    version: int
+    target_version: int
+    has_target: int
+    updates: int
+    env_steps: int
+    episodes: int
+
+
+class PushHeader(NamedTuple):
+    """Comes with a shard's part of a push."""
+
+    session: int
+    ticket: int  # one for each push of each closure, the same when a closure runs again
+    attempt: int  # another each time a closure runs
+    oldest: int  # tickets below it will not come again
+    kind: int  # what the worker wants it to be: APPLIED or WITHHELD
+    worker: int
+    base_version: int  # of the parameters it was computed on
+    updates: int
+    env_steps: int
+    episodes: int
+    rate_bits: int  # the step size: the bits of a float64
+    num_values: int  # of this shard that follow, -1: all of them, in order
+
+
+class Entry(NamedTuple):
+    """One line of the log that every parameter server follows."""
+
+    position: int
+    kind: int
+    ticket: int
+    attempt: int
+    oldest: int
+    worker: int
+    staleness: int  # versions made between the pull and the push
+    updates: int
+    env_steps: int
+    episodes: int
+    rate_bits: int
+
+
+class Verdict(NamedTuple):
+    """What became of a push; entries of the log follow it."""
+
+    kind: int
+    duplicate: int  # 1: decided when the closure ran before
+    staleness: int
+    version: int  # after it, as the three below
+    updates: int
+    env_steps: int
+    episodes: int
+
+
+def pack(record: Sequence[int]) -> np.ndarray:
+    """A record as int64 [fields]."""
+    return np.array(record, np.int64)
+
+
+def unpack(record: Any, numbers: np.ndarray) -> Any:
+    """The record of this type that `numbers` begins with."""
+    return record(*(int(each) for each in numbers[: len(record._fields)]))
+
+
+def header(record: Any, message: np.ndarray) -> Any:
+    """The record of this type that a message begins with."""
+    return unpack(record, message[:HEADER].view(np.int64))
+
+
+def new(record: Sequence[int], num_bytes: int) -> np.ndarray:
+    """A message with room for `num_bytes` after its numbers, uint8."""
+    message = encoding.aligned(HEADER + num_bytes)
+    message[: 8 * len(record)].view(np.int64)[:] = record
+    return message
+
+
+def bits(rate: float) -> int:
+    """A float64 as the int64 of the same bits."""
+    return int(np.float64(rate).view(np.int64))
+
+
+def rate(rate_bits: int) -> float:
+    """What `bits` was given."""
+    return float(np.int64(rate_bits).view(np.float64))
+
+
+def entries(verdict: np.ndarray) -> list[Entry]:
+    """The entries of the log that come with a verdict, int64 [verdict + n·entry]."""
+    lines = verdict[len(Verdict._fields) :].reshape(-1, len(Entry._fields))
+    return [Entry(*(int(each) for each in line)) for line in lines]
+
+
+def vector_size(count: int, indexed: bool, dtype: str) -> int:
+    """Bytes of a shard's part of a push: `count` numbers, with their places if `indexed`."""
+    return (4 * count if indexed else 0) + encoding.size(count, dtype)
+
+
+def vector(message: np.ndarray, size: int, dtype: str) -> np.ndarray:
+    """The vector of a shard's part of a push, float32 [size]; zero where it has no number."""
+    count = header(PushHeader, message).num_values
+    payload = message[HEADER:]
+    if count < 0:
+        return encoding.decode(payload, size, dtype)
+    places = payload[: 4 * count].view(np.uint32)
+    decoded = np.zeros(size, np.float32)
+    decoded[places] = encoding.decode(payload[4 * count :], count, dtype)
+    return decoded
+
+
+def shard_sizes(num_parameters: int, num_ps: int) -> list[int]:
+    """How many parameters each server holds: equal to within one."""
+    return [len(part) for part in np.array_split(np.empty(num_parameters, np.uint8), num_ps)]

@@ -1,0 +1,1 @@
+"""A worker: collects, learns, pulls and pushes."""

@@ -1,0 +1,122 @@
+"""A worker's own experience: it acts in environments, remembers, and samples from memory.
+
+Shapes: E environments, M minibatches of B items each, S numbers of recurrent state.
+"""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from ps_dqn.config import Config
+from ps_dqn.environments import Environments
+from ps_dqn.replay import memory
+from ps_dqn.replay.batch import Batch, zero_batch
+
+
+@dataclasses.dataclass
+class Gathered:
+    """What was collected since it was last taken."""
+
+    env_steps: int = 0
+    returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
+
+
+class Experience:
+    """Collects with epsilon-greedy actions into a memory, and samples from it."""
+
+    def __init__(self, config: Config, worker: int, folder: pathlib.Path | None = None):
+        """Makes the environments and the memory.
+
+        Args:
+            config: the experiment.
+            worker: index; seeds differ by it.
+            folder: where replay is kept; None keeps it in memory.
+        """
+        num_envs = config.environment.num_envs_per_worker
+        seeds = np.random.SeedSequence([config.run.seed, worker]).spawn(3)
+        self.environments = Environments(config.environment, num_envs)
+        self.environments.reset(int(seeds[0].generate_state(1)[0]) % 2**31)
+        self._exploration = np.random.default_rng(seeds[1])
+        spec = self.environments.spec
+        self.memory = memory.make(config, spec, np.random.default_rng(seeds[2]), folder)
+        self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
+        self._states = np.zeros((num_envs, config.state_size), np.float32)
+        self._num_actions = self.environments.num_actions
+        self._running_returns = np.zeros(num_envs)
+        self._gathered = Gathered()
+
+    @property
+    def acting(self) -> list[np.ndarray]:
+        """What to act on: observations [E, …] and recurrent states, float32 [E, S]."""
+        return [self.environments.observations, self._states]
+
+    def step(self, greedy: np.ndarray, states: np.ndarray, epsilon: float) -> None:
+        """Acts, each environment at random with probability epsilon.
+
+        Args:
+            greedy: the Q-network's best actions, int32 [E].
+            states: its recurrent states after them, float32 [E, S].
+            epsilon: between 0 and 1.
+        """
+        random = self._exploration.random(len(greedy)) < epsilon
+        anything = self._exploration.integers(self._num_actions, size=len(greedy))
+        actions = np.where(random, anything, greedy)
+        before = self.environments.observations
+        step = self.environments.step(actions)
+        self.memory.append(before, self._states, actions, step, self.environments.observations)
+        # Episodes begin without a state: after a reset step, or at once where there is none.
+        begins = ~step.is_transition
+        begins[step.final_envs] = True
+        self._states = np.where(begins[:, None], np.float32(0), states)
+        self._running_returns += np.where(step.is_transition, step.rewards, 0)
+        ended = np.flatnonzero(step.terminated | step.truncated)
+        self._gathered.returns.extend(self._running_returns[ended])
+        self._running_returns[ended] = 0
+        self._gathered.env_steps += int(step.is_transition.sum())
+
+    def take_gathered(self) -> Gathered:
+        """What was collected since the last call."""
+        gathered, self._gathered = self._gathered, Gathered()
+        return gathered
+
+    def close(self) -> None:
+        """Ends the environments and lets go of files."""
+        self.environments.close()
+        self.memory.close()
+
+
+class Evaluation:
+    """Plays one episode in each of its environments."""
+
+    def __init__(self, config: Config, episodes: int):
+        self.environments = Environments(config.environment, episodes)
+        self._epsilon = config.run.eval_epsilon
+        self._max_steps = config.run.max_eval_steps
+        self._num_actions = self.environments.num_actions
+
+    def begin(self, seed: int) -> list[Any]:
+        """Starts episodes that depend on the seed alone; returns observations [E, …]."""
+        self.environments.reset(seed)
+        self._exploration = np.random.default_rng(seed)
+        self._returns = np.zeros(self.environments.num_envs)
+        self._playing = np.ones(self.environments.num_envs, np.bool_)
+        self._steps = 0
+        return [self.environments.observations]
+
+    def step(self, greedy: np.ndarray) -> list[Any]:
+        """Acts; returns observations [E, …] and how many episodes still run, int32 []."""
+        random = self._exploration.random(len(greedy)) < self._epsilon
+        anything = self._exploration.integers(self._num_actions, size=len(greedy))
+        step = self.environments.step(np.where(random, anything, greedy))
+        self._returns += np.where(self._playing, step.rewards, 0)
+        self._playing &= ~(step.terminated | step.truncated)
+        self._steps += 1
+        if self._steps >= self._max_steps:
+            self._playing[:] = False
+        return [self.environments.observations, np.int32(self._playing.sum())]
+
+    def end(self) -> list[Any]:
+        """Returns int32 1, a mark that nothing failed, and the episodes' returns, float64 [E]."""
+        return [np.int32(1), self._returns]

@@ -1,0 +1,107 @@
+"""What a worker task hosts behind the bridge: its part in a run, and evaluations.
+
+The first `begin` of a run builds everything from the configuration it brings, so a worker needs no
+flags of its own, and one that was restarted becomes whole again by itself.
+"""
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ps_dqn.config import Config
+from ps_dqn.errors import UsageError
+from ps_dqn.telemetry.figures import WorkerFigures
+from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.session import Session, Sizes
+
+
+class WorkerHost:
+    """The bridge's host for one worker."""
+
+    def __init__(self, worker: int, worker_dir: pathlib.Path | None):
+        """Holds nothing yet.
+
+        Args:
+            worker: index.
+            worker_dir: where this worker may keep files, if it may.
+        """
+        self._worker, self._worker_dir = worker, worker_dir
+        self._session = 0
+        self._config = Config()
+        self._learning: Session | None = None
+        self._evaluation: Evaluation | None = None
+
+    @property
+    def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
+        """See `bridge.Host`."""
+        methods: dict[str, Callable[..., Sequence[Any]]] = {
+            "begin": self._begin,
+            "evaluate_begin": self._evaluate_begin,
+        }
+        if self._learning is not None:
+            methods |= self._learning.methods
+        if self._evaluation is not None:
+            methods |= {
+                "evaluate_step": self._evaluation.step,
+                "evaluate_end": self._evaluation.end,
+            }
+        return methods
+
+    @property
+    def figures(self) -> WorkerFigures | None:
+        """What it has done in the run it is in, if it is in one; on any thread."""
+        learning = self._learning
+        return None if learning is None else learning.figures
+
+    def close(self) -> None:
+        """Ends the environments."""
+        if self._learning is not None:
+            self._learning.experience.close()
+        if self._evaluation is not None:
+            self._evaluation.environments.close()
+        self._learning = self._evaluation = None
+
+    def _begin(
+        self,
+        session: np.ndarray,
+        run_id: bytes,
+        config: bytes,
+        shape: np.ndarray,
+        tickets: np.ndarray,
+    ) -> list[Any]:
+        self._open(session, config)
+        if self._learning is None:
+            folder = None
+            if self._config.replay.replay_files:
+                folder = self._folder(run_id.decode())
+            sizes = Sizes(*(int(each) for each in shape))
+            self._learning = Session(self._config, self._session, self._worker, sizes, folder)
+        return self._learning.begin(*map(int, tickets))
+
+    def _folder(self, run_id: str) -> pathlib.Path:
+        """Where this worker keeps the replay of a run."""
+        if self._worker_dir is None:
+            raise UsageError(
+                f"--replay_files: worker {self._worker} has no place for them; start it with "
+                f"--worker_dir"
+            )
+        return self._worker_dir / f"{run_id}-worker-{self._worker}" / "replay"
+
+    def _evaluate_begin(
+        self, session: np.ndarray, config: bytes, seed: np.ndarray, episodes: np.ndarray
+    ) -> list[Any]:
+        self._open(session, config)
+        if self._evaluation is None or self._evaluation.environments.num_envs != int(episodes):
+            if self._evaluation is not None:
+                self._evaluation.environments.close()
+            self._evaluation = Evaluation(self._config, int(episodes))
+        return self._evaluation.begin(int(seed))
+
+    def _open(self, session: np.ndarray, config: bytes) -> None:
+        """Starts afresh when the coordinator is another run than the last one here."""
+        if int(session) != self._session:
+            self.close()
+            self._config = Config.from_json(config.decode())
+            self._session = int(session)

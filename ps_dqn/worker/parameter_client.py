@@ -1,0 +1,232 @@
+"""A worker's side of pull and push: requests, what comes back, and what is kept to itself.
+
+Shapes: P parameters, on `num_ps` servers.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ps_dqn.config import ParameterServer
+from ps_dqn.state import Counters
+from ps_dqn.wire import encoding, messages
+from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Status, Verdict
+
+# A worker that has to wait for others asks again after this long, and longer each time (seconds).
+FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.008
+# It gives its closure back after this long, so that the coordinator can go on with others.
+PATIENCE = 2.0
+
+
+class Pulled(NamedTuple):
+    """What a worker has at the start of its local updates."""
+
+    online: np.ndarray  # float32 [P]
+    target: np.ndarray  # float32 [P]
+    counters: Counters
+
+
+class Exchange:
+    """One worker's connection to the parameter servers of a run."""
+
+    def __init__(self, config: ParameterServer, session: int, worker: int, sizes: Sequence[int]):
+        """Knows nothing of the parameters yet.
+
+        Args:
+            config: the encodings.
+            session: the run.
+            worker: this worker's index.
+            sizes: how many parameters each server holds.
+        """
+        self._config, self._session, self._worker = config, session, worker
+        self._sizes = list(sizes)
+        self._starts = np.cumsum([0, *sizes])
+        self._target = np.zeros(self._starts[-1], np.float32)
+        self._target_versions = [-1] * len(self._sizes)
+        self._contributed = -1
+        self._base_version = 0
+        self._is_exact = config.push_wire_dtype == "float32" and config.push_top_k == 1.0
+        self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
+        self._left_over = self._residual
+        self._waiting_since: float | None = None
+        self._wait = FIRST_WAIT
+        self.bytes_pulled = self.bytes_pushed = 0
+
+    def begin(self, ticket: int, oldest: int) -> None:
+        """A closure begins to run here, for the first time or again.
+
+        Args:
+            ticket: of its first push.
+            oldest: of the first push of the oldest closure that has not ended.
+        """
+        self._ticket, self._oldest = ticket, oldest
+        self._attempt = secrets.randbits(62)
+        self._waiting_since, self._wait = None, FIRST_WAIT
+
+    def requests(self) -> np.ndarray:
+        """What each server is asked for, int64 [num_ps, fields of PullRequest]."""
+        return np.array(
+            [
+                PullRequest(self._session, self._worker, self._contributed, version)
+                for version in self._target_versions
+            ],
+            np.int64,
+        )
+
+    def pulled(self, replies: Sequence[np.ndarray]) -> Pulled | Status:
+        """Takes the servers' answers.
+
+        Args:
+            replies: a message of each server, uint8.
+
+        Returns:
+            The parameters; or WAIT: ask again; or FINISHED: the closure is to end.
+
+        Raises:
+            RuntimeError: a server failed, or serves another run by now.
+        """
+        headers = [messages.header(PullHeader, reply) for reply in replies if len(reply)]
+        if len(headers) < len(replies) or any(each.status == Status.FOREIGN for each in headers):
+            raise RuntimeError("a parameter server failed, or serves another run by now")
+        self.bytes_pulled += sum(len(reply) for reply in replies)
+        statuses = {each.status for each in headers}
+        versions = {each.version for each in headers}
+        if Status.FINISHED in statuses:
+            return Status.FINISHED
+        if Status.WAIT in statuses or (self._config.aggregation == "sync" and len(versions) > 1):
+            return self._be_patient()
+        self._waiting_since, self._wait = None, FIRST_WAIT
+        online = self._vectors(replies, headers)
+        first = headers[0]
+        self._base_version = first.version
+        counters = Counters(first.version, first.updates, first.env_steps, first.episodes)
+        return Pulled(online, self._target, counters)
+
+    def pack(
+        self,
+        vector: np.ndarray,
+        kind: Kind,
+        updates: int,
+        env_steps: int,
+        episodes: int,
+        learning_rate: float,
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The next push.
+
+        Args:
+            vector: gradient or change, float32 [P]; finite, or withheld.
+            kind: APPLIED, or WITHHELD: only the counters are pushed.
+            updates: minibatch gradients in it.
+            env_steps: environment steps since the last push.
+            episodes: finished episodes since the last push.
+            learning_rate: step size of a gradient.
+
+        Returns:
+            The push's header, int64, and a message for each server, uint8.
+        """
+        numbers = PushHeader(
+            self._session, self._ticket, self._attempt, self._oldest, kind, self._worker,
+            self._base_version, updates, env_steps, episodes, messages.bits(learning_rate), -1,
+        )  # fmt: skip
+        self._ticket += 1
+        if kind is Kind.WITHHELD:
+            packed = [messages.new(numbers, 0) for _ in self._sizes]
+        elif self._is_exact:
+            packed = [self._message(numbers, part) for part in self._parts(vector)]
+        else:
+            packed = self._pack_lossy(numbers, vector + self._residual)
+        self.bytes_pushed += sum(len(message) for message in packed)
+        return messages.pack(numbers), packed
+
+    def pushed(self, verdict: Verdict) -> None:
+        """Hears what became of the push.
+
+        What it left out for want of bytes goes with the next one. Nothing is left over from a push
+        that was refused: the worker's next change starts from parameters without it.
+        """
+        if verdict.kind == Kind.APPLIED and not verdict.duplicate:
+            self._contributed = self._base_version
+            self._residual = self._left_over
+
+    def _be_patient(self) -> Status:
+        now = time.perf_counter()
+        if self._waiting_since is None:
+            self._waiting_since = now
+        if now - self._waiting_since > PATIENCE:
+            return Status.FINISHED
+        time.sleep(self._wait)
+        self._wait = min(2 * self._wait, LONGEST_WAIT)
+        return Status.WAIT
+
+    def _vectors(self, replies: Sequence[np.ndarray], headers: Sequence[PullHeader]) -> np.ndarray:
+        """Decodes the parameters, and the target where it is new."""
+        dtype = self._config.pull_wire_dtype
+        online = encoding.aligned(4 * int(self._starts[-1])).view(np.float32)
+        old = self._target
+        if any(header.has_target for header in headers):
+            # Another array: closures may still read the one before.
+            self._target = encoding.aligned(4 * len(old)).view(np.float32)
+        for i, (reply, header) in enumerate(zip(replies, headers, strict=True)):
+            place, count = slice(self._starts[i], self._starts[i + 1]), self._sizes[i]
+            size = encoding.size(count, dtype)
+            start = messages.HEADER
+            online[place] = encoding.decode(reply[start : start + size], count, dtype)
+            if header.has_target:
+                start += encoding.padded(size)
+                self._target[place] = encoding.decode(reply[start : start + size], count, dtype)
+                self._target_versions[i] = header.target_version
+            elif self._target is not old:
+                self._target[place] = old[place]
+        return online
+
+    def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
+        return np.split(vector, self._starts[1:-1])
+
+    def _message(
+        self, numbers: PushHeader, values: np.ndarray, places: np.ndarray | None = None
+    ) -> np.ndarray:
+        """One server's part, float32 [n], with its places within the shard if they are given."""
+        dtype, start = self._config.push_wire_dtype, messages.HEADER
+        size = messages.vector_size(len(values), places is not None, dtype)
+        if places is not None:
+            numbers = numbers._replace(num_values=len(values))
+        message = messages.new(numbers, size)
+        if places is not None:
+            message[start : start + 4 * len(places)].view(np.uint32)[:] = places
+            start += 4 * len(places)
+        encoding.encode(values, dtype, message[start:])
+        return message
+
+    def _pack_lossy(self, numbers: PushHeader, vector: np.ndarray) -> list[np.ndarray]:
+        """Packs with fewer bytes, and remembers what they do not say (error feedback)."""
+        dtype, top_k = self._config.push_wire_dtype, self._config.push_top_k
+        packed, sent = [], np.zeros_like(vector)
+        if top_k == 1.0:
+            for part, said in zip(self._parts(vector), self._parts(sent), strict=True):
+                message = self._message(numbers, part)
+                said[:] = encoding.decode(message[messages.HEADER :], len(part), dtype)
+                packed.append(message)
+        else:
+            places = largest(vector, max(1, round(top_k * len(vector))))
+            for i, start in enumerate(self._starts[:-1]):
+                low, high = np.searchsorted(places, [start, self._starts[i + 1]])
+                chosen = places[low:high]
+                message = self._message(numbers, vector[chosen], chosen - start)
+                payload = message[messages.HEADER + 4 * len(chosen) :]
+                sent[chosen] = encoding.decode(payload, len(chosen), dtype)
+                packed.append(message)
+        self._left_over = vector - sent
+        return packed
+
+
+def largest(vector: np.ndarray, count: int) -> np.ndarray:
+    """Places of the numbers of largest size, in order; int64 [count].
+
+    Lin et al. 2018, arXiv:1712.01887, of which this is the choice and the error feedback.
+    """
+    if count >= len(vector):
+        return np.arange(len(vector))
+    return np.sort(np.argpartition(np.abs(vector), len(vector) - count)[-count:])

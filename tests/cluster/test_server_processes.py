@@ -1,0 +1,279 @@
+"""Real processes: how tasks stop, are watched and replaced."""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from support import processes as real
+from support.processes import Processes, Running
+
+from cluster import spec as cluster_spec
+from cluster.spec import Task
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    with real.gone_at_the_end() as started:
+        yield started
+
+
+# One task.
+
+
+@pytest.mark.parametrize(
+    ("module", "task", "job_index", "code"),
+    [
+        ("ps_dqn.parameter_server", Task("ps", 0), "", 0),
+        ("ps_dqn.worker", Task("worker", 0), "", 0),
+        # A pod of a Kubernetes Job that leaves with 0 is done, and not replaced.
+        ("ps_dqn.worker", Task("worker", 0), "0", 128 + signal.SIGTERM),
+    ],
+    ids=["parameter_server", "worker", "worker of a job"],
+)
+def test_task_stops_at_sigterm_and_ignores_sigint(
+    processes: Processes, module: str, task: Task, job_index: str, code: int
+) -> None:
+    spec = cluster_spec.on_this_machine(1, 1)
+    address = spec.addresses(task.job)[0]
+    environment = {"TF_CONFIG": spec.tf_config(task), "JOB_COMPLETION_INDEX": job_index}
+    running = processes.start("-m", module, **environment)
+    assert running.line_with("serves at") == f"{task} serves at {address}"
+    real.until(lambda: real.accepts(address) or running.process.poll(), 60, "the server")
+
+    # Both are pending at once, or SIGINT comes first; Python hears of SIGINT, the lower number,
+    # first in either case. Were it not ignored, the exit code could not be 0.
+    os.killpg(running.pid, signal.SIGINT)
+    asked = time.monotonic()
+    os.killpg(running.pid, signal.SIGTERM)
+
+    assert running.ended(10) == code, running.text
+    assert time.monotonic() - asked < 3  # "within a second", on a noisy machine
+    assert "Traceback" not in running.text
+
+
+# The cluster of this machine, with tasks that take no time to start. Forking is sound only where
+# TensorFlow has no threads, which pytest's own process cannot promise: a small program does it.
+
+SCENARIOS = r'''
+import json, os, pathlib, signal, socket, subprocess, sys, time
+from cluster import local, spec as cluster_spec
+from cluster.spec import Task
+
+folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
+PS, WORKER = Task("ps", 0), Task("worker", 0)
+spec = cluster_spec.on_this_machine(1, 1)
+
+
+def listens(spec, task):
+    host, _, port = spec.addresses(task.job)[task.index].rpartition(":")
+    server = socket.create_server((host, int(port)))
+    signal.pause()
+
+
+def dies(spec, task):
+    for number in range(50):
+        print("line", number)
+    raise RuntimeError("the battery is flat")
+
+
+def will_not_stop(spec, task):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    subprocess.Popen(["sleep", "1000"])  # inherits that SIGTERM is ignored
+    listens(spec, task)
+
+
+def cluster_of(worker, module="ps_dqn.worker", arguments=(), start_method="fork"):
+    roles = {
+        "ps": local.Role("ps_dqn.parameter_server", (), listens),
+        "worker": local.Role(module, arguments, worker),
+    }
+    return local.LocalCluster(spec, roles, folder, start_method)
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def checked(cluster):
+    """The first thing that check() says."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if lines := cluster.check():
+            return lines
+        time.sleep(0.01)
+    return ["nothing"]
+
+
+def dies_at_start_up():
+    try:
+        with local.running(cluster_of(dies)):
+            say(error="none")
+    except local.TaskDiedError as error:
+        say(error=str(error))
+
+
+def spawned_dies_at_start_up():
+    try:
+        with local.running(cluster_of(None, arguments=("--wings=2",), start_method="spawn")):
+            say(error="none")
+    except local.TaskDiedError as error:
+        say(error=str(error))
+
+
+def dead_ps():
+    with local.running(cluster_of(listens)) as cluster:
+        before = cluster.check()
+        os.kill(cluster.pid(PS), signal.SIGKILL)
+        try:
+            lines = checked(cluster)
+            say(error="none", lines=lines)
+        except local.TaskDiedError as error:
+            say(error=str(error), before=before)
+
+
+def dead_worker():
+    with local.running(cluster_of(listens)) as cluster:
+        old = cluster.pid(WORKER)
+        os.kill(old, signal.SIGKILL)
+        while cluster.alive("worker"):
+            time.sleep(0.01)
+        lines = checked(cluster)
+        cluster.wait_until_serving()
+        say(
+            lines=lines,
+            again=cluster.check(),
+            replaced=cluster.pid(WORKER) != old,
+            alive=[cluster.alive("worker"), cluster.alive("ps")],
+        )
+
+
+def worker_that_keeps_dying():
+    lines = []
+    with local.running(cluster_of(listens, arguments=("--wings=2",))) as cluster:
+        os.kill(cluster.pid(WORKER), signal.SIGKILL)
+        try:
+            while not lines or "nothing" not in lines:
+                lines += checked(cluster)
+            say(error="none", lines=lines)
+        except local.TaskDiedError as error:
+            say(error=str(error), lines=lines)
+
+
+def stubborn():
+    cluster = cluster_of(will_not_stop)
+    with local.running(cluster):
+        pids = [cluster.pid(PS), cluster.pid(WORKER)]
+        while not pathlib.Path(f"/proc/{pids[1]}/task/{pids[1]}/children").read_text():
+            time.sleep(0.01)
+        started = time.monotonic()
+    say(seconds=time.monotonic() - started)
+    sys.stdin.read() if sys.stdin.isatty() else signal.pause()
+
+
+def waits():
+    with local.running(cluster_of(will_not_stop)):
+        say(serves=True)
+        signal.pause()
+
+
+globals()[name]()
+'''
+
+
+def _scenario(processes: Processes, folder: pathlib.Path, name: str) -> Running:
+    return processes.start("-c", SCENARIOS, str(folder), name)
+
+
+def _said(running: Running, seconds: float = 30) -> dict:
+    return json.loads(running.line_with("{", seconds))
+
+
+def test_task_that_dies_at_start_up(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _scenario(processes, tmp_path, "dies_at_start_up")
+    error = _said(running)["error"]
+
+    lines = error.splitlines()
+    log = tmp_path / "worker-0.log"
+    assert lines[0] == (f"worker 0 ended with exit code 1 at start-up; the end of its log {log}:")
+    assert lines[-1].strip() == "RuntimeError: the battery is flat"
+    assert "line 0" not in error  # the end, not all of it
+    assert running.ended() == 0, running.text
+    processes.all_gone(1)
+
+
+def test_spawned_task_that_dies_at_start_up(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _scenario(processes, tmp_path, "spawned_dies_at_start_up")
+    error = _said(running, 90)["error"]
+
+    assert error.startswith("worker 0 ended with exit code 2 at start-up; the end of its log")
+    assert "error: Unknown command line flag 'wings'" in error
+    assert running.ended() == 0, running.text
+    processes.all_gone(1)
+
+
+def test_dead_parameter_server(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _scenario(processes, tmp_path, "dead_ps")
+    said = _said(running)
+
+    assert said["before"] == []  # nothing is said of tasks that live
+    assert said["error"].startswith("parameter server 0 was killed by SIGKILL during the run;")
+    assert str(tmp_path / "ps-0.log") in said["error"]
+    assert running.ended() == 0, running.text
+    processes.all_gone(1)
+
+
+def test_dead_worker_is_replaced(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _scenario(processes, tmp_path, "dead_worker")
+    said = _said(running, 90)
+
+    assert said["lines"] == ["worker 0 was killed by SIGKILL; started again (1 of 5)"]
+    assert said["again"] == []
+    assert said["replaced"] is True
+    assert said["alive"] == [1, 1]
+    assert "worker 0 serves at" in (tmp_path / "worker-0.log").read_text()
+    assert running.ended() == 0, running.text
+    processes.all_gone(1)
+
+
+def test_worker_that_keeps_dying(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _scenario(processes, tmp_path, "worker_that_keeps_dying")
+    said = _said(running, 60)
+
+    assert said["lines"] == [
+        "worker 0 was killed by SIGKILL; started again (1 of 5)",
+        *(f"worker 0 ended with exit code 2; started again ({i} of 5)" for i in (2, 3, 4, 5)),
+    ]
+    assert said["error"].startswith("worker 0 ended with exit code 2 during the run;")
+    assert "Unknown command line flag 'wings'" in said["error"]
+    assert running.ended() == 0, running.text
+    processes.all_gone(1)
+
+
+def test_stop_leaves_nothing_that_ignores_sigterm(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = _scenario(processes, tmp_path, "stubborn")
+
+    assert _said(running)["seconds"] < 5
+    # The scenario itself still lives, so it is stop() that ended them, and not its end.
+    real.until(lambda: processes.alive() == {running.pid}, 2, "the tasks to be gone")
+
+
+def test_tasks_end_with_a_parent_that_is_killed(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = _scenario(processes, tmp_path, "waits")
+    assert _said(running)["serves"] is True
+    # The scenario, its two tasks, and what one of them started.
+    real.until(lambda: len(processes.alive()) == 4, 10, "the tasks' own processes")
+
+    os.kill(running.pid, signal.SIGKILL)
+
+    processes.all_gone(5)

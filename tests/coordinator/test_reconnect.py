@@ -1,0 +1,81 @@
+"""When a run connects anew, and when it gives up."""
+
+import types
+from collections.abc import Callable
+
+import pytest
+
+from ps_dqn.coordinator import reconnect
+from ps_dqn.errors import ClusterLostError
+
+LOST = ClusterLostError("lost a task")
+
+
+class Story:
+    """A run whose attempts make some steps each and are then lost; the last ends well."""
+
+    def __init__(self, steps: list[int], kind: str = "remote", received: int = 0):
+        self._steps, self.said, self.heard = iter(steps), [], []
+        self.tried: list[tuple[object, bool]] = []
+        self._saved = 0
+        signals = types.SimpleNamespace(received=received, on_stop=self.heard.append)
+        self.run = types.SimpleNamespace(
+            cluster=None,
+            placement=types.SimpleNamespace(kind=kind),
+            checkpoints=types.SimpleNamespace(newest=lambda: checkpoint(self._saved)),
+            vitals=types.SimpleNamespace(env_steps=0),
+            signals=signals,
+            say=self.said.append,
+        )
+
+    def attempt(self, run: object, resumed: object, again: bool) -> int:
+        self.tried.append((resumed, again))
+        steps = next(self._steps, None)
+        if steps is None:
+            return 0
+        self._saved += steps
+        self.run.vitals.env_steps = self._saved
+        raise LOST
+
+
+def checkpoint(env_steps: int) -> types.SimpleNamespace:
+    counters = types.SimpleNamespace(env_steps=env_steps)
+    return types.SimpleNamespace(state=types.SimpleNamespace(counters=counters))
+
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Story]:
+    def make(*steps: int, **more) -> Story:
+        story = Story(list(steps), **more)
+        monkeypatch.setattr(reconnect, "_attempt", story.attempt)
+        return story
+
+    return make
+
+
+def test_it_goes_on_from_the_newest_checkpoint_as_often_as_it_gets_further(tell):
+    story = tell(10, 20, 30, 40)
+    assert reconnect.train(story.run, None) == 0
+    resumed = [each and each.state.counters.env_steps for each, _ in story.tried]
+    assert resumed == [None, 10, 30, 60, 100]
+    assert [again for _, again in story.tried] == [False, True, True, True, True]
+    assert story.said == ["lost a task; connecting anew"] * 4
+    # Between attempts a signal has nothing to stop, and ends the process.
+    assert story.heard == [None] * 4
+
+
+def test_it_gives_up_where_nothing_comes_of_it(tell):
+    story = tell(10, 0, 0, 5, 0, 0, 0, 99)
+    with pytest.raises(ClusterLostError):
+        reconnect.train(story.run, None)
+    assert len(story.tried) == 7
+
+
+@pytest.mark.parametrize(
+    "where", [{"kind": "local"}, {"kind": "in_process"}, {"received": 15}], ids=str
+)
+def test_nobody_waits_for_what_does_not_come_back(tell, where):
+    story = tell(10, **where)
+    with pytest.raises(ClusterLostError):
+        reconnect.train(story.run, None)
+    assert (len(story.tried), story.said) == (1, [])

@@ -1,0 +1,191 @@
+"""Whole runs as processes: how they are stopped, and what they do when their tasks die."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+from collections.abc import Iterator
+
+import pytest
+from support import processes as real
+from support.processes import Processes, Running
+
+from ps_dqn.run import signals
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+ENDLESS = ("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5")
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    with real.gone_at_the_end() as started:
+        yield started
+
+
+def _coordinator(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:
+    return processes.start("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *flags)
+
+
+def _checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
+    return list((folder / "checkpoints").glob("updates-*.npz"))
+
+
+def _env_steps(line: str) -> int:
+    found = re.search(r"env_steps +([\d,]+)", line)
+    assert found, line
+    return int(found[1].replace(",", ""))
+
+
+def test_terminal_has_only_our_own_lines(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _coordinator(
+        processes, tmp_path, "--total_env_steps=3000", "--num_workers=1", "--eval_episodes=2"
+    )
+
+    assert running.ended(120) == 0, running.text
+    assert running.lines[0].startswith("CartPole-v1: observations 4, 2 actions; ")
+    assert running.lines[-1] == f"everything is in {tmp_path}"
+    assert "Finished" in running.text
+    text = running.text.lower().replace(str(tmp_path).lower(), "")
+    for noise in ("tensorflow", "0000 00:00", "warning", "cuda", "traceback", "absl", "xla"):
+        assert noise not in text, running.text
+    # It is not that there was nothing to keep away.
+    assert (tmp_path / "logs" / "coordinator.log").stat().st_size > 0
+
+
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_killed_coordinator_leaves_no_process(
+    processes: Processes, tmp_path: pathlib.Path, start_method: str
+) -> None:
+    # Environments in processes of their own, so that tasks have children too.
+    running = _coordinator(
+        processes,
+        tmp_path,
+        *ENDLESS,
+        f"--start_method={start_method}",
+        "--num_workers=1",
+        "--num_envs_per_worker=2",
+        "--vectorization=async",
+    )
+    running.line_with("updates/s", 120)
+    # The coordinator, a parameter server, a worker and its two environments.
+    assert len(processes.alive()) >= 5
+
+    os.kill(running.pid, signal.SIGKILL)
+
+    processes.all_gone(10)
+    assert running.ended() == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_interrupted_run_is_resumed(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _coordinator(processes, tmp_path, *ENDLESS, "--eval_episodes=2")
+    running.line_with("updates/s", 120)
+
+    os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does
+
+    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert "Stopped" in running.text
+    processes.all_gone(1)
+    assert len(_checkpoints(tmp_path)) == 1
+    first = json.loads((tmp_path / "summary.json").read_text())
+    assert first["reason"] == "stopped"
+    assert first["env_steps"] > 0
+
+    # --total_env_steps overrides the run's own; --target_return=inf is still the run's.
+    total = first["env_steps"] + 1000
+    resumed = _coordinator(processes, tmp_path, "--resume", f"--total_env_steps={total}")
+
+    assert resumed.ended(120) == 0, resumed.text
+    assert any(
+        f"resumed at {first['env_steps']:,} env steps, {first['updates']:,} updates" in line
+        for line in resumed.lines[:4]
+    ), resumed.text
+    second = json.loads((tmp_path / "summary.json").read_text())
+    assert second["reason"] == "finished"
+    assert second["env_steps"] >= total
+    assert second["updates"] > first["updates"]
+    assert second["version"] > first["version"]
+    assert second["training_seconds"] > first["training_seconds"]
+
+
+def test_a_run_that_a_system_stops_may_be_started_again(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = _coordinator(processes, tmp_path, *ENDLESS, "--eval_episodes=2")
+    running.line_with("updates/s", 120)
+
+    os.killpg(running.pid, signal.SIGTERM)
+
+    assert running.ended(60) == signals.START_AGAIN, running.text
+    processes.all_gone(1)
+    assert len(_checkpoints(tmp_path)) == 1
+    assert json.loads((tmp_path / "summary.json").read_text())["reason"] == signals.STOPPED
+
+
+def test_interrupt_at_start_up_leaves_no_process(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = _coordinator(processes, tmp_path, *ENDLESS)
+    real.until(lambda: processes.writing_to(tmp_path / "logs" / "worker-1.log"), 60, "the worker")
+
+    os.killpg(running.pid, signal.SIGINT)
+
+    # Leaving with 130 and dying of SIGINT are the same to a shell.
+    assert running.ended(60) in (128 + signal.SIGINT, -signal.SIGINT), running.text
+    processes.all_gone(1)
+    assert "Traceback" not in running.text
+
+
+@pytest.mark.slow
+def test_killed_worker_is_replaced_and_the_run_finishes(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    total = 150_000  # takes seconds more than noticing a dead worker
+    running = _coordinator(
+        processes,
+        tmp_path,
+        "--target_return=inf",
+        f"--total_env_steps={total}",
+        "--log_interval=0.5",
+        "--num_workers=2",
+        "--eval_episodes=2",
+    )
+    reached = _env_steps(running.line_with("updates/s", 120))
+    assert reached < total / 2
+    log = tmp_path / "logs" / "worker-0.log"
+    worker = processes.writing_to(log)
+    assert worker
+
+    os.kill(worker, signal.SIGKILL)
+
+    said = running.line_with("started again", 30)
+    assert said == "worker 0 was killed by SIGKILL; started again (1 of 5)"
+    replacement = real.until(lambda: processes.writing_to(log), 30, "the new worker")
+    assert replacement != worker
+    assert running.ended(180) == 0, running.text
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["reason"] == "finished"
+    assert summary["env_steps"] >= total
+    processes.all_gone(1)
+
+
+def test_killed_parameter_server_ends_the_run(processes: Processes, tmp_path: pathlib.Path) -> None:
+    running = _coordinator(processes, tmp_path, *ENDLESS, "--checkpoint_period=0.5")
+    running.line_with("updates/s", 120)
+    real.until(lambda: _checkpoints(tmp_path), 30, "a checkpoint")
+    server = processes.writing_to(tmp_path / "logs" / "ps-0.log")
+    assert server
+
+    os.kill(server, signal.SIGKILL)
+
+    assert running.ended(30) == 1, running.text
+    [error] = [line for line in running.lines if line.startswith("error: ")]
+    assert "parameter server" in error
+    assert [line for line in running.lines if "--resume" in line] == [
+        f"--resume --run_dir={tmp_path} goes on from the last checkpoint"
+    ]
+    assert "Traceback" not in running.text
+    processes.all_gone(1)

@@ -1,0 +1,130 @@
+"""The evaluator, on runs that are over and on those that go on."""
+
+import csv
+import pathlib
+import signal
+from collections.abc import Iterator
+
+import pytest
+from support import processes as real
+from support.processes import Processes
+
+from ps_dqn.evaluator import checkpoint_player
+from ps_dqn.run import directory, signals
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.state import Counters, State
+
+SMALL = (
+    "--cluster=in_process",
+    "--num_workers=1",
+    "--hidden_sizes=16,16",
+    "--jit_compile=none",
+    "--num_envs_per_worker=8",
+    "--local_updates=16",
+    "--min_replay_size=200",
+    "--eval_episodes=4",
+    "--target_return=inf",
+    "--total_env_steps=3000",
+)
+
+
+def table(folder: pathlib.Path) -> list[dict[str, str]]:
+    with (folder / "evaluations.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    with real.gone_at_the_end() as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_it_follows_a_run_to_its_end_and_goes_on_where_it_was(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    folder = tmp_path / "run"
+    words = ("-m", "ps_dqn.evaluator", f"--run_dir={folder}", "--follow", "--episodes=5")
+    follower = processes.start(*words)
+    follower.line_with(f"waiting for a run in {folder}")
+    run = processes.start("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *SMALL)
+    assert run.ended(120) == 0, run.text
+
+    assert follower.ended(60) == 0, follower.text
+    rows = table(folder)
+    [newest] = (folder / "checkpoints").glob("updates-*.npz")
+    assert newest.name == f"updates-{int(rows[-1]['updates']):012d}.npz"
+    assert int(rows[-1]["env_steps"]) >= 3000
+    low, middle, high = (float(rows[-1][f"return_{which}"]) for which in ("min", "median", "max"))
+    assert 1 <= low <= middle <= high <= 500
+    mean = float(rows[-1]["return_mean"])
+    line = follower.line_with(newest.name)
+    assert f"5 greedy episodes, mean return {mean:.1f}" in line
+
+    # Asked once for the newest, it finds the same: the episodes depend on the seed alone.
+    once = processes.start(
+        "-m", "ps_dqn.evaluator", f"--run_dir={folder}", "--checkpoint=newest", "--episodes=5"
+    )
+    assert once.ended(60) == 0, once.text
+    assert once.lines[-1] == line
+
+    # Started again, it has nothing left to do.
+    again = processes.start(*words)
+    assert again.ended(60) == 0, again.text
+    assert table(folder) == rows
+
+
+def test_it_leaves_when_it_is_told_to(processes: Processes, tmp_path: pathlib.Path) -> None:
+    follower = processes.start("-m", "ps_dqn.evaluator", f"--run_dir={tmp_path}/run", "--follow")
+    follower.line_with("waiting for a run")
+    follower.process.send_signal(signal.SIGTERM)
+    assert follower.ended(10) == signals.START_AGAIN
+
+
+def test_which_checkpoint_has_no_meaning_for_one_that_follows(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    refused = processes.start(
+        "-m", "ps_dqn.evaluator", f"--run_dir={tmp_path}", "--follow", "--checkpoint=newest"
+    )
+    assert refused.ended(60) == signals.WRONG_USAGE
+    assert refused.lines == [
+        "error: --checkpoint=newest: has no effect with --follow, which plays every newest one; "
+        "leave it out"
+    ]
+
+
+def save(checkpoints: Checkpoints, updates: int) -> None:
+    import numpy as np
+
+    vector = np.zeros(3, np.float32)
+    counters = Counters(updates, updates, updates, 0)
+    checkpoints.save_newest(State(vector, vector, vector, (), counters), 1.0)
+
+
+def test_every_newest_checkpoint_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
+    slept = iter(range(100))
+
+    def sleep(seconds: float) -> None:
+        # What the run does meanwhile.
+        now = next(slept)
+        if now == 1:
+            save(checkpoints, 10)
+        if now == 3:
+            save(checkpoints, 20)
+            save(checkpoints, 30)
+        if now == 4:
+            directory.write_summary(tmp_path, {"reason": signals.STOPPED})
+        if now == 5:
+            save(checkpoints, 40)
+            directory.write_summary(tmp_path, {"reason": "finished"})
+
+    monkeypatch.setattr(checkpoint_player.time, "sleep", sleep)
+    found = checkpoint_player.new_checkpoints(tmp_path, checkpoints)
+
+    assert [each.state.counters.updates for each in found] == [10, 30, 40]
+    assert next(slept) == 6

@@ -1,0 +1,386 @@
+"""One parameter server: what each request does to it, written out in NumPy."""
+
+import itertools
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from ps_dqn.config import Config
+from ps_dqn.parameter_server.shard import Shard
+from ps_dqn.state import Counters, State
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Status, Verdict
+
+SIZE = 6
+SESSION = 9
+
+
+def make_config(**options) -> Config:
+    defaults = {
+        "num_envs_per_worker": 1,
+        # Pushes are changes that are added as they are.
+        "local_updates": 2,
+        "outer_learning_rate": None if options.get("local_updates") == 1 else 1.0,
+        "outer_momentum": None if options.get("local_updates") == 1 else 0.0,
+        "average_decay": 0.0,
+        "target_update_period": 128 if options.get("tau") else 10**6,
+    }
+    return Config.from_values({**defaults, **options})
+
+
+def start(size: int = SIZE) -> np.ndarray:
+    return np.linspace(-1, 1, size).astype(np.float32)
+
+
+def vector(seed: int, size: int = SIZE) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=size).astype(np.float32)
+
+
+class Server:
+    """A shard that is the only one, and messages for it."""
+
+    def __init__(self, num_workers: int = 1, size: int = SIZE, **options):
+        self.shard = Shard(make_config(**options), SESSION, 1, num_workers, start(size))
+        self.tickets = itertools.count(1)
+
+    def push(self, pushed, worker=0, base=0, kind=Kind.APPLIED, rate=0.1, **fields) -> Verdict:
+        header = PushHeader(
+            session=SESSION, ticket=next(self.tickets), attempt=1, oldest=0, kind=int(kind),
+            worker=worker, base_version=base, updates=2, env_steps=16, episodes=1,
+            rate_bits=messages.bits(rate), num_values=-1,
+        )._replace(**fields)  # fmt: skip
+        message = messages.new(header, 4 * len(pushed))
+        message[messages.HEADER :].view(np.float32)[:] = pushed
+        return messages.unpack(Verdict, self.shard.push(message))
+
+    def pull(self, worker=0, contributed=-1, target_version=-1, session=SESSION):
+        """Header, online and target; the last two are empty where they were not sent."""
+        request = PullRequest(session, worker, contributed, target_version)
+        message = self.shard.pull(messages.pack(request))
+        values = message[messages.HEADER :].view(np.float32)
+        size = -(-len(start()) * 4 // 64) * 16
+        found = [values[:SIZE].tolist(), values[size : size + SIZE].tolist()]
+        return messages.header(PullHeader, message), *found
+
+    def status(self, **asked) -> Status:
+        return Status(self.pull(**asked)[0].status)
+
+    @property
+    def state(self):
+        self.shard.mark(Kind.CHECKPOINT, 0)
+        return self.shard.checkpoint()
+
+    @property
+    def counters(self) -> Counters:
+        tally = self.shard.tally()
+        return Counters(*(tally[name] for name in Counters._fields))
+
+
+def close(wanted, tolerance: float = 2e-6):
+    return pytest.approx(wanted, rel=tolerance, abs=tolerance)
+
+
+# Without waiting (async).
+
+
+def test_each_push_is_applied_as_it_comes():
+    server = Server()
+    expected = start()
+    for version in range(1, 4):
+        verdict = server.push(vector(version), worker=version, base=version - 1)
+        expected = expected + vector(version)
+        counted = Counters(version, 2 * version, 16 * version, version)
+        assert verdict == Verdict(Kind.APPLIED, 0, 0, *counted)
+        header, online, _ = server.pull()
+        assert online == close(expected)
+        assert header[1:2] + header[4:] == counted
+
+
+def test_staleness_is_the_versions_made_since_the_pull():
+    server = Server(num_workers=3)
+    server.push(vector(1), base=0)
+    server.push(vector(2), base=1)
+    assert server.push(vector(3), worker=1, base=0).staleness == 2
+    # What makes no version makes nothing older.
+    server.push(vector(4), base=3, kind=Kind.WITHHELD)
+    assert server.push(vector(5), worker=2, base=1).staleness == 2
+    assert server.push(vector(6), worker=2, base=9).staleness == 0
+
+
+@pytest.mark.parametrize("bound", [0, 1, 3])
+def test_pushes_older_than_the_bound_are_refused_but_their_steps_count(bound):
+    server = Server(max_staleness=bound, average_decay=0.5, target_update_period=4)
+    for version in range(bound):
+        server.push(vector(version), base=version)
+    assert server.push(vector(90), base=0).kind == Kind.APPLIED, "as old as the bound"
+    before, steps = server.state, server.counters
+    refused = server.push(vector(91), base=0, env_steps=5, episodes=3, updates=7)
+    assert refused[:3] == (Kind.STALE, 0, bound + 1)
+    counted = steps._replace(env_steps=steps.env_steps + 5, episodes=steps.episodes + 3)
+    assert server.counters == counted == Counters(*refused[3:])
+    for name in ("online", "target", "average"):
+        assert getattr(server.state, name).tolist() == getattr(before, name).tolist()
+    assert server.push(vector(92), base=1).kind == Kind.APPLIED
+
+
+def test_without_a_bound_no_age_is_too_much():
+    server = Server()
+    for _ in range(200):
+        assert server.push(vector(0), base=0).kind == Kind.APPLIED
+    assert server.push(vector(0), base=0).staleness == 200
+
+
+WEIGHTS = {
+    "exponential": ({"staleness_decay": 0.4}, lambda age: np.exp(-0.4 * age)),
+    "gate": ({"staleness_cutoff": 4}, lambda age: (1 + np.cos(np.pi * min(age, 4) / 4)) / 2),
+    "both": (
+        {"staleness_decay": 0.4, "staleness_cutoff": 4},
+        lambda age: np.exp(-0.4 * age) * (1 + np.cos(np.pi * min(age, 4) / 4)) / 2,
+    ),
+    "neither": ({}, lambda age: 1.0),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_old_changes_count_less(name):
+    options, weight = WEIGHTS[name]
+    server = Server(**options)
+    expected = start().astype(np.float64)
+    for age in range(6):
+        assert server.push(vector(age), base=0).staleness == age
+        expected = expected + weight(age) * vector(age)
+        assert server.pull()[1] == close(expected)
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_old_gradients_take_smaller_steps(name):
+    # Adam divides the size of a gradient out again, so a weight of the gradient would do nothing.
+    options, weight = WEIGHTS[name]
+    server = Server(local_updates=1, optimizer="adam", optimizer_epsilon=1e-4, **options)
+    expected, mean, square = start().astype(np.float64), np.zeros(SIZE), np.zeros(SIZE)
+    for age in range(6):
+        server.push(vector(age), base=0, rate=0.02)
+        gradient = vector(age).astype(np.float64)
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        first, second = mean / (1 - 0.9 ** (age + 1)), square / (1 - 0.999 ** (age + 1))
+        epsilon = 1e-4 / np.sqrt(1 - 0.999 ** (age + 1))
+        expected = expected - 0.02 * weight(age) * first / (np.sqrt(second) + epsilon)
+        assert server.pull()[1] == pytest.approx(expected, abs=3e-6)
+        for slot, wanted in zip(server.state.slots, (mean, square), strict=True):
+            assert slot == pytest.approx(wanted, rel=1e-4, abs=1e-7)
+
+
+def test_the_ledger_has_ages_and_kinds_of_each_worker():
+    server = Server(num_workers=2, max_staleness=1)
+    for worker, base in [(0, 0), (1, 0), (1, 0), (0, 2), (1, 1)]:
+        server.push(vector(0), worker=worker, base=base)
+    server.push(vector(0), worker=0, kind=Kind.WITHHELD)
+    book = server.shard.ledger()
+    assert book["staleness"] == {0: [2], 1: [0, 1, 2]}
+    assert book["kinds"] == {0: {"applied": 2, "withheld": 1}, 1: {"applied": 1, "stale": 2}}
+    assert (book["pushes"], book["bytes_in"]) == (6, 6 * (messages.HEADER + 4 * SIZE))
+    server.pull()
+    server.pull(target_version=0)
+    assert (book := server.shard.ledger())["pulls"] == 2
+    assert book["bytes_out"] == 2 * messages.HEADER + 3 * 64, "the second without the target"
+
+
+def test_a_withheld_push_only_counts_steps():
+    for options in ({}, {"aggregation": "sync"}):
+        server = Server(**options)
+        verdict = server.push(np.zeros(0), kind=Kind.WITHHELD)
+        assert verdict == Verdict(Kind.WITHHELD, 0, 0, 0, 0, 16, 1)
+        assert server.pull()[1] == start().tolist()
+        assert server.status(contributed=-1) is Status.READY
+
+
+# What follows the parameters.
+
+
+def test_the_target_is_copied_when_a_push_crosses_the_period():
+    # Pushes of 2, 3 and 7 updates: the number itself is jumped over.
+    server = Server(target_update_period=5)
+    online, target, copies = start(), start(), 0
+    done = 0
+    for updates in (2, 2, 3, 2, 7, 1, 0, 2, 1):
+        server.push(vector(done), updates=updates)
+        online = online + vector(done)
+        if (done + updates) // 5 > done // 5:
+            target, copies = online, copies + 1
+        done += updates
+        header, _, got = server.pull()
+        assert got == close(target)
+        assert header.target_version == copies
+    assert copies == 3
+
+
+@pytest.mark.parametrize("local_updates", [1, 3])
+def test_a_soft_target_follows_as_after_that_many_updates(local_updates):
+    server = Server(local_updates=local_updates, tau=0.2, optimizer="sgd", momentum=0.0)
+    target = start().astype(np.float64)
+    for version in range(1, 6):
+        server.push(vector(version), rate=1.0)
+        online = server.state.online
+        for _ in range(local_updates):
+            target = target + 0.2 * (online - target)
+        header, _, got = server.pull(target_version=version - 1)
+        assert got == close(target)
+        assert header.target_version == version
+
+
+def test_a_worker_with_the_newest_target_is_not_sent_it():
+    server = Server(target_update_period=4)
+    for pushes, known, is_sent in [(0, -1, 1), (0, 0, 0), (1, 0, 0), (1, 0, 1), (0, 1, 0)]:
+        for _ in range(pushes):
+            server.push(vector(0))
+        header, online, target = server.pull(target_version=known)
+        assert header.has_target == is_sent
+        assert (target != []) == bool(is_sent)
+        assert online == server.state.online.tolist()
+
+
+def test_an_answer_is_not_changed_by_later_pushes():
+    server = Server()
+    request = messages.pack(PullRequest(SESSION, 0, -1, -1))
+    answer = server.shard.pull(request)
+    assert server.shard.pull(request) is answer, "it is encoded once"
+    before = answer.tobytes()
+    server.push(vector(0))
+    assert answer.tobytes() == before
+    assert server.shard.pull(request).tobytes() != before
+
+
+def test_the_average_follows_the_pushes():
+    server = Server(average_decay=0.8)
+    average = start().astype(np.float64)
+    for seed in range(4):
+        server.push(vector(seed))
+        for _ in range(2):  # local updates
+            average = 0.8 * average + 0.2 * server.state.online
+        assert server.state.average == close(average)
+
+
+def test_optimizers_count_the_steps_they_make():
+    # Adam's first steps are as long as its step size, if it knows that they are the first.
+    server = Server(local_updates=1, optimizer="adam", optimizer_epsilon=1e-12)
+    server.push(np.full(SIZE, 7.0), rate=0.25)
+    assert server.state.online == close(start() - 0.25)
+
+
+# Runs, their ends, and what is kept of them.
+
+
+def test_a_push_of_another_run_changes_nothing():
+    server = Server()
+    server.push(vector(0), ticket=3)
+    before, tally = server.state, server.shard.tally()
+    # Neither its vector nor its steps, nor what it says of old tickets.
+    server.push(vector(1), session=SESSION + 1, ticket=4, oldest=100)
+    assert server.shard.tally() == {**tally, "entries": server.shard.next_index()}
+    assert server.state.online.tolist() == before.online.tolist()
+    assert server.push(vector(2), ticket=4).duplicate == 0
+
+
+def test_a_pull_of_another_run_is_told_so():
+    server = Server()
+    assert server.status(session=SESSION + 1) is Status.FOREIGN
+    server.shard.halt()
+    assert server.status(session=SESSION + 1) is Status.FOREIGN
+    assert server.shard.ledger()["pulls"] == 0
+
+
+@pytest.mark.parametrize("aggregation", ["async", "sync"])
+def test_after_the_end_pulls_say_so_and_pushes_still_count(aggregation):
+    server = Server(num_workers=1, aggregation=aggregation)
+    server.shard.halt()
+    header, online, _ = server.pull()
+    assert Status(header.status) is Status.FINISHED
+    assert online == []
+    assert server.push(vector(0)).version == 1
+
+
+def test_the_average_is_frozen_until_it_is_frozen_again():
+    server = Server(average_decay=0.5)
+    assert server.shard.frozen().tolist() == start().tolist()
+    for seed in range(2):
+        server.push(vector(seed))
+        verdict = messages.unpack(Verdict, server.shard.mark(Kind.FREEZE, 0))
+        assert verdict[3:] == server.counters == (seed + 1, 2 * seed + 2, 16 * seed + 16, seed + 1)
+        frozen, average = server.shard.frozen(), server.state.average.tolist()
+        server.push(np.zeros(SIZE), kind=Kind.WITHHELD)
+        assert frozen.tolist() == server.shard.frozen().tolist() == average
+        assert frozen.tolist() != server.state.online.tolist()
+        server = Server(average_decay=0.5) if seed == 0 else server
+        server.push(vector(seed))
+    assert frozen.tolist() == average, "what was handed out stays as it is"
+
+
+def test_a_checkpoint_is_of_one_moment_and_restores_all_of_it():
+    options = {"outer_momentum": 0.9, "average_decay": 0.5, "target_update_period": 4}
+    server, other = Server(**options), Server(**options)
+    for seed in range(3):
+        server.push(vector(seed), base=seed)
+    state = server.state
+    names = ("online", "target", "average")
+    kept = [getattr(state, name).tolist() for name in names] + [state.slots[0].tolist()]
+    assert len({str(each) for each in [*kept, start().tolist()]}) == 5, "all differ"
+    server.push(vector(3), base=3)
+    assert [getattr(state, name).tolist() for name in names] == kept[:3]
+    assert state.slots[0].tolist() == kept[3]
+
+    other.pull()
+    other.shard.restore(state)
+    assert other.counters == state.counters == Counters(3, 6, 48, 3)
+    assert other.shard.frozen().tolist() == kept[2]
+    # A worker that has the first target is to take this one.
+    assert other.pull(target_version=0)[1:] == (kept[0], kept[1])
+    other.push(vector(3), base=3)
+    for name in names:
+        assert getattr(other.state, name).tobytes() == getattr(server.state, name).tobytes()
+    assert [getattr(state, name).tolist() for name in names] == kept[:3]
+
+
+def test_what_it_was_given_at_the_start_is_not_changed():
+    initial = start()
+    shard = Shard(make_config(), SESSION, 1, 1, initial)
+    server = Server()
+    server.shard = shard
+    server.push(vector(0))
+    assert initial.tolist() == start().tolist()
+
+
+def test_requests_may_come_from_several_threads_at_once():
+    # Long vectors: NumPy lets other threads run while it works on them.
+    size, pushes = 60_000, 40
+    server = Server(size=size)
+    server.shard.restore(State(*[np.zeros(size, np.float32)] * 3, (), Counters(0, 0, 0, 0)))
+    torn, begin = [], threading.Barrier(4)
+
+    def work(pulls: bool):
+        begin.wait()
+        for _ in range(pushes):
+            if pulls:
+                answer = server.shard.pull(messages.pack(PullRequest(SESSION, 0, -1, 1)))
+                version = messages.header(PullHeader, answer).version
+                values = answer[messages.HEADER :].view(np.float32)
+                torn.append((values[:size] != version).any())
+            else:
+                server.push(np.ones(size))
+
+    threads = [threading.Thread(target=work, args=[i == 0]) for i in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(torn) == pushes
+    assert not any(torn)
+    assert (server.state.online == 3 * pushes).all()
+    assert server.counters == Counters(3 * pushes, 6 * pushes, 48 * pushes, 3 * pushes)
+    assert server.shard.ledger()["pushes"] == 3 * pushes

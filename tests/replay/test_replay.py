@@ -1,0 +1,372 @@
+"""The replay against a slow reference that knows episodes, not rings.
+
+Every stored observation carries a number of its own, so a sampled transition tells which row it
+came from and every field of it can be compared.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Transitions
+from ps_dqn.replay.samplers import Uniform
+
+GAMMA = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What is appended for one environment, and the episode it is part of."""
+
+    number: int  # the observation
+    action: int
+    reward: float
+    end: int
+    is_transition: bool
+    episode: "Episode"
+    position: int  # in the episode
+
+
+@dataclasses.dataclass(frozen=True)
+class Episode:
+    """Observations numbered `first`, `first + 1`, …: one more than there are rewards."""
+
+    first: int
+    actions: list[int]
+    rewards: list[float]
+    end: int
+
+    def rows(self) -> Iterator[Row]:
+        last = len(self.rewards)
+        for i in range(last):
+            end = self.end if i == last - 1 else GOES_ON
+            yield Row(self.first + i, self.actions[i], self.rewards[i], end, True, self, i)
+        # A reset step ignores its action, so whatever is stored with it must not matter.
+        yield Row(self.first + last, 77, 1e6, GOES_ON, False, self, last)
+
+    def transition(self, start: int, n_step: int) -> tuple[float, float, int]:
+        """Return, discount and number of the next observation."""
+        length = min(n_step, len(self.rewards) - start)
+        value = sum(GAMMA**k * self.rewards[start + k] for k in range(length))
+        at_end = start + length == len(self.rewards)
+        discount = 0.0 if at_end and self.end == TERMINATED else GAMMA**length
+        return value, discount, self.first + start + length
+
+
+class Streams:
+    """Endless random episodes of several environments, and all rows handed out so far."""
+
+    def __init__(self, num_envs: int, seed: int, longest: int = 7):
+        self._rng = np.random.default_rng(seed)
+        self._longest = longest
+        self._next_number = 1
+        self._pending: list[list[Row]] = [[] for _ in range(num_envs)]
+        self.written: list[list[Row]] = [[] for _ in range(num_envs)]
+
+    def take(self, env: int) -> Row:
+        if not self._pending[env]:
+            self._pending[env] = list(self._episode().rows())
+        row = self._pending[env].pop(0)
+        self.written[env].append(row)
+        return row
+
+    def feed(self, replay: Replay, ticks: int) -> None:
+        """Appends a row to a random non-empty subset of the environments, `ticks` times."""
+        everyone = np.arange(len(self.written))
+        for _ in range(ticks):
+            size = self._rng.integers(1, len(everyone) + 1)
+            envs = np.sort(self._rng.choice(everyone, size, replace=False))
+            append(replay, envs, [self.take(env) for env in envs])
+
+    def eligible(self, rows_per_env: int, n_step: int) -> dict[int, Row]:
+        """Rows that may start a transition, by the number of their observation."""
+        found = {}
+        for rows in self.written:
+            kept = rows[-rows_per_env:]
+            followed = kept[: max(len(kept) - n_step, 0)]
+            found |= {row.number: row for row in followed if row.is_transition}
+        return found
+
+    def _episode(self) -> Episode:
+        length = int(self._rng.integers(1, self._longest + 1))
+        actions = self._rng.integers(0, 5, length).tolist()
+        rewards = self._rng.normal(size=length).tolist()
+        end = int(self._rng.choice([TERMINATED, TRUNCATED]))
+        first, self._next_number = self._next_number, self._next_number + length + 1
+        return Episode(first, actions, rewards, end)
+
+
+def append(replay: Replay, envs: np.ndarray, rows: list[Row]) -> None:
+    replay.append(
+        envs,
+        np.array([[row.number, -row.number] for row in rows], np.float32),
+        np.array([row.action for row in rows]),
+        np.array([row.reward for row in rows]),
+        np.array([row.end for row in rows]),
+        np.array([row.is_transition for row in rows]),
+    )
+
+
+def make(num_envs: int, rows_per_env: int, n_step: int, seed: int = 0) -> Replay:
+    layout = Layout(num_envs, rows_per_env, (2,), np.dtype(np.float32), n_step, GAMMA)
+    return Replay(layout, Uniform(), np.random.default_rng(seed))
+
+
+def sample(replay: Replay, count: int) -> Transitions:
+    """One minibatch, its arrays [K, …]."""
+    drawn = replay.sample(1, count)
+    assert isinstance(drawn, Transitions)
+    return Transitions(*(array[0] for array in drawn))
+
+
+def numbers(drawn: Transitions) -> list[int]:
+    return [int(number) for number in drawn.observations[:, 0]]
+
+
+def episode_replay(end: int, n_step: int, rewards: list[float]) -> tuple[Replay, Episode]:
+    """One finished episode, observations numbered from 1, and enough of the next one after it."""
+    replay = make(1, 50, n_step)
+    episode = Episode(1, [0] * len(rewards), rewards, end)
+    following = Episode(1000, [0] * (n_step + 1), [500.0] * (n_step + 1), TERMINATED)
+    for row in [*episode.rows(), *following.rows()]:
+        append(replay, np.array([0]), [row])
+    return replay, episode
+
+
+def by_start(drawn: Transitions) -> dict[int, tuple[float, float, int]]:
+    fields = zip(
+        numbers(drawn), drawn.returns, drawn.discounts, drawn.next_observations, strict=True
+    )
+    return {
+        start: (float(value), float(discount), int(after[0]))
+        for start, value, discount, after in fields
+    }
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 3, 5])
+@pytest.mark.parametrize("num_envs", [1, 4])
+def test_every_sample_equals_the_reference(n_step: int, num_envs: int) -> None:
+    rows_per_env = 23
+    replay, streams = make(num_envs, rows_per_env, n_step), Streams(num_envs, seed=n_step)
+    checked = 0
+    # The rings hold 23 rows each: the first rounds are before the wrap-around, most are after.
+    for _ in range(12):
+        streams.feed(replay, 11)
+        eligible = streams.eligible(rows_per_env, n_step)
+        if not eligible:
+            continue
+        drawn = sample(replay, 300)
+        for i, number in enumerate(numbers(drawn)):
+            assert number in eligible, "overwritten, a reset row, or too new"
+            row = eligible[number]
+            value, discount, after = row.episode.transition(row.position, n_step)
+            assert drawn.observations[i].tolist() == [number, -number]
+            assert drawn.actions[i] == row.action
+            assert drawn.returns[i] == pytest.approx(value, abs=1e-5)
+            assert drawn.discounts[i] == pytest.approx(discount, abs=1e-6)
+            assert drawn.next_observations[i].tolist() == [after, -after]
+            checked += 1
+    assert checked > 2000
+    # The rings did wrap.
+    assert all(len(rows) > rows_per_env + n_step for rows in streams.written)
+
+
+@pytest.mark.parametrize("n_step", [1, 3, 5])
+def test_no_transition_joins_two_episodes(n_step: int) -> None:
+    replay, streams = make(3, 40, n_step), Streams(3, seed=8, longest=3)
+    streams.feed(replay, 150)
+    episode_of = {row.number: row.episode.first for rows in streams.written for row in rows}
+    drawn = sample(replay, 3000)
+    for start, after in zip(numbers(drawn), drawn.next_observations[:, 0], strict=True):
+        assert episode_of[start] == episode_of[int(after)]
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 3, 5])
+def test_terminated_episode_is_not_bootstrapped(n_step: int) -> None:
+    rewards = [1.0, 2.0, 4.0]
+    replay, _ = episode_replay(TERMINATED, n_step, rewards)
+    found = by_start(sample(replay, 500))
+    # The last transition: one reward, discount 0, whatever n is.
+    assert found[3] == (pytest.approx(4.0), 0.0, 4)
+    # The first is cut by the end from n = 3 on; before, it bootstraps inside the episode.
+    if n_step >= 3:
+        assert found[1] == (pytest.approx(1 + 0.9 * 2 + 0.81 * 4), 0.0, 4)
+    else:
+        assert found[1][1:] == (pytest.approx(0.9**n_step), 1 + n_step)
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 3, 5])
+def test_truncated_episode_is_bootstrapped_from_its_last_observation(n_step: int) -> None:
+    replay, _ = episode_replay(TRUNCATED, n_step, [1.0, 2.0, 4.0])
+    found = by_start(sample(replay, 500))
+    # γ to the number of rewards in the return, not to n.
+    assert found[3] == (pytest.approx(4.0), pytest.approx(0.9), 4)
+    if n_step >= 2:
+        assert found[2] == (pytest.approx(2 + 0.9 * 4), pytest.approx(0.81), 4)
+    if n_step >= 3:
+        assert found[1] == (pytest.approx(1 + 1.8 + 3.24), pytest.approx(0.729), 4)
+
+
+def test_episode_longer_than_the_window_is_cut_by_n_alone() -> None:
+    replay, _ = episode_replay(TERMINATED, 2, [1.0, 2.0, 4.0, 8.0, 16.0])
+    assert by_start(sample(replay, 500))[2] == (
+        pytest.approx(2 + 0.9 * 4), pytest.approx(0.81), 4
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_every_eligible_transition_is_drawn_and_nothing_else(n_step: int) -> None:
+    replay, streams = make(3, 30, n_step), Streams(3, seed=5, longest=4)
+    streams.feed(replay, 120)
+    eligible = streams.eligible(30, n_step)
+    resets = {row.number for rows in streams.written for row in rows if not row.is_transition}
+    drawn = set(numbers(sample(replay, 20 * len(eligible))))
+    assert len(eligible) > 50
+    assert drawn == set(eligible)
+    assert resets
+    assert not drawn & resets
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 3, 5])
+def test_newest_rows_wait_until_n_more_follow(n_step: int) -> None:
+    replay = make(1, 100, n_step)
+    rows = list(Episode(1, [0] * 20, [1.0] * 20, TERMINATED).rows())
+    for count, row in enumerate(rows[:12], start=1):
+        append(replay, np.array([0]), [row])
+        assert replay.size == max(count - n_step, 0)
+        if count > n_step:
+            assert set(numbers(sample(replay, 300))) == set(range(1, count - n_step + 1))
+
+
+def test_oldest_rows_make_place() -> None:
+    replay = make(1, 10, 2)
+    for row in list(Episode(1, [0] * 40, [1.0] * 40, TERMINATED).rows())[:35]:
+        append(replay, np.array([0]), [row])
+    # Rows 26..35 are left, of which the last two have not enough after them.
+    assert set(numbers(sample(replay, 500))) == set(range(26, 34))
+    assert replay.size == 8
+
+
+def test_sampling_is_uniform() -> None:
+    # Environments filled to different degrees, so that choosing an environment first and then a
+    # row of it would be far from uniform.
+    replay, streams = make(3, 40, 2, seed=3), Streams(3, seed=4)
+    streams.feed(replay, 10)
+    for _ in range(60):
+        append(replay, np.array([1]), [streams.take(1)])
+    eligible = streams.eligible(40, 2)
+    per_env = [
+        len([row for row in rows if row.number in eligible and row.is_transition])
+        for rows in streams.written
+    ]
+    assert max(per_env) > 4 * min(per_env) > 0
+    draws = 1000 * len(eligible)
+    found, counts = np.unique(numbers(sample(replay, draws)), return_counts=True)
+    assert set(found.tolist()) == set(eligible)
+    statistic = float(((counts - 1000) ** 2 / 1000).sum())
+    freedom = len(eligible) - 1
+    # Mean `freedom`, standard deviation sqrt(2 · freedom): within four of them on both sides.
+    assert abs(statistic - freedom) < 4 * (2 * freedom) ** 0.5
+
+
+def test_draws_are_independent_of_each_other() -> None:
+    replay, streams = make(2, 40, 1, seed=9), Streams(2, seed=4)
+    streams.feed(replay, 100)
+    first = numbers(sample(replay, 5000))
+    ranks = {number: rank for rank, number in enumerate(sorted(set(first)))}
+    values = np.array([ranks[number] for number in first], np.float64)
+    # With replacement and in random order: neighbours are uncorrelated, repeats are common.
+    assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.05
+    assert len(ranks) < 100
+
+
+def test_seed_decides_the_draws() -> None:
+    def draws(seed: int) -> list[list[int]]:
+        replay, streams = make(2, 40, 3, seed=seed), Streams(2, seed=4)
+        streams.feed(replay, 60)
+        return [numbers(sample(replay, 64)) for _ in range(3)]
+
+    first, again, other = draws(1), draws(1), draws(2)
+    assert first == again
+    assert first != other
+    assert first[0] != first[1], "each draw must be a new one"
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_nothing_to_sample_is_an_error(rows: int) -> None:
+    replay = make(2, 10, 3)
+    for row in list(Episode(1, [0] * 9, [1.0] * 9, TERMINATED).rows())[:rows]:
+        append(replay, np.array([0]), [row])
+    assert replay.size == 0
+    with pytest.raises(ValueError, match="no complete transition"):
+        replay.sample(1, 1)
+
+
+def test_one_more_row_than_n_is_enough() -> None:
+    replay = make(2, 10, 3)
+    for row in list(Episode(1, [0] * 9, [1.0] * 9, TERMINATED).rows())[:4]:
+        append(replay, np.array([1]), [row])
+    assert numbers(sample(replay, 5)) == [1] * 5
+
+
+def test_images_are_stored_and_sampled_as_bytes() -> None:
+    layout = Layout(2, 50, (4, 3), np.dtype(np.uint8), 1, GAMMA)
+    replay = Replay(layout, Uniform(), np.random.default_rng(0))
+    # 50 rows for each of two environments: 12 bytes of image, 4 of action, 4 of reward, two flags.
+    assert replay.nbytes == 100 * (12 + 4 + 4 + 1 + 1)
+    image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3) + 200
+    for _ in range(2):
+        replay.append(
+            np.arange(2), image, np.zeros(2), np.zeros(2), np.zeros(2), np.ones(2, np.bool_)
+        )
+    drawn = sample(replay, 20)
+    assert drawn.observations.dtype == np.uint8
+    assert drawn.next_observations.dtype == np.uint8
+    assert drawn.observations.shape == (20, 4, 3)
+    assert {each.tobytes() for each in drawn.observations} == {each.tobytes() for each in image}
+
+
+def test_dtypes_and_shapes_of_a_sample() -> None:
+    replay, streams = make(2, 20, 2), Streams(2, seed=1)
+    streams.feed(replay, 30)
+    drawn = replay.sample(3, 7)
+    numbers = [(3, 7)] * 3
+    assert [each.shape for each in drawn] == [(3, 7, 2), *numbers, (3, 7, 2), (3, 7)]
+    assert [each.dtype.name for each in drawn] == ["float32", "int32", *["float32"] * 4]
+    assert (drawn.weights == 1).all()
+
+
+def test_minibatches_of_a_sample_are_draws_of_their_own() -> None:
+    replay, streams = make(2, 40, 1), Streams(2, seed=1)
+    streams.feed(replay, 80)
+    drawn = replay.sample(3, 20).observations[..., 0].tolist()
+    assert drawn[0] != drawn[1] != drawn[2] != drawn[0]
+
+
+def test_rows_written_counts_every_row_once() -> None:
+    replay, streams = make(2, 8, 1), Streams(2, seed=1)
+    streams.feed(replay, 30)
+    assert replay.rows_written == sum(len(rows) for rows in streams.written) > 2 * 8
+
+
+def test_a_sample_is_a_copy() -> None:
+    replay, streams = make(1, 8, 1), Streams(1, seed=1)
+    streams.feed(replay, 8)
+    drawn = sample(replay, 16)
+    kept = [each.copy() for each in drawn]
+    # TensorFlow may still read a minibatch while the ring is written over.
+    streams.feed(replay, 50)
+    assert all((now == then).all() for now, then in zip(drawn, kept, strict=True))
+
+
+def test_size_counts_rows_that_have_n_after_them() -> None:
+    replay = make(1, 50, 1)
+    for number in range(6):
+        # Episodes of one step: every second row is an episode's last observation. It counts in
+        # the size, which so depends on nothing but how often the environments were stepped.
+        for row in Episode(10 * number + 1, [0], [1.0], TERMINATED).rows():
+            append(replay, np.array([0]), [row])
+    assert replay.size == 12 - 1
+    assert set(numbers(sample(replay, 500))) == {1, 11, 21, 31, 41, 51}

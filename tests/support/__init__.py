@@ -1,0 +1,1 @@
+"""What tests share: drivers, environments and networks of their own, programs they start."""

@@ -1,0 +1,373 @@
+"""Kills workers in the middle of pushes, and counts; `test_exactly_once.py` runs this.
+
+What is pushed depends on the ticket alone, so that the parameters at the end say which tickets
+were applied, and how often, on each server by itself. There are no environments and nothing is
+learned: the shorter the rest, the likelier a kill falls into a push.
+
+Arguments: a folder for logs, how many parameter servers, how often to kill, and a seed. Prints one
+line of JSON.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import random
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from cluster import server
+from cluster.spec import ClusterSpec, Placement, Task, on_this_machine
+from ps_dqn.config import Config, Learning, ParameterServer
+from ps_dqn.coordinator import connection
+from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.parameter_server.host import ParameterHost
+from ps_dqn.parameter_server.store import ParameterStore
+from ps_dqn.wire import bridge, failures
+from ps_dqn.wire.messages import Kind, PullRequest, Verdict
+from ps_dqn.worker.parameter_client import Exchange, Pulled
+from support.processes import Nursery, accepts, until
+
+NUM_WORKERS, PUSHES, WINDOW = 4, 4, 2
+# Every server holds as many numbers: see `part_of`.
+ATTEMPT_BITS, CLASSES = 16, 1009
+PART = ATTEMPT_BITS + CLASSES
+INITIAL = 3.0
+# The parameters are whole numbers, exact in whatever order they are added up. Their average is
+# not, and the target is of one moment: these two show the order.
+CONFIG = Config(
+    learning=Learning(average_decay=0.99, target_update_period=100),
+    parameter_server=ParameterServer(
+        local_updates=2,
+        update_period=32,
+        outer_learning_rate=1.0,
+        outer_momentum=0.0,
+        pushes_per_closure=PUSHES,
+    ),
+)
+LATEST_SECONDS = 0.1
+SILENCE_SECONDS = 120.0
+INT64, BYTES = tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.uint8)
+REQUESTS = tf.TensorSpec([None, len(PullRequest._fields)], tf.int64)
+MARK = tf.TensorSpec([], tf.int32)
+
+
+def part_of(ticket: int, attempt: int) -> np.ndarray:
+    """What is pushed to each server, float32 [PART]: a tally of attempts and one of tickets."""
+    part = np.zeros(PART, np.float32)
+    part[:ATTEMPT_BITS] = [attempt >> bit & 1 for bit in range(ATTEMPT_BITS)]
+    part[ATTEMPT_BITS + ticket % CLASSES] = 1
+    return part
+
+
+def env_steps_of(ticket: int) -> int:
+    return 1 + ticket % 5
+
+
+def episodes_of(ticket: int) -> int:
+    return ticket % 3
+
+
+class Pusher:
+    """A worker's host: the real exchange, and a diary that outlives a worker."""
+
+    def __init__(self, worker: int, num_ps: int, diary: pathlib.Path):
+        self._worker, self._num_ps = worker, num_ps
+        self._diary = os.open(diary, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._exchange: Exchange | None = None
+
+    @property
+    def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
+        return {"begin": self._begin, "pack": self._pack, "pushed": self._pushed}
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def _begin(self, session: np.ndarray, tickets: np.ndarray) -> list[Any]:
+        if self._exchange is None:
+            shape = CONFIG.parameter_server
+            self._exchange = Exchange(shape, int(session), self._worker, [PART] * self._num_ps)
+        self._ticket, oldest = map(int, tickets)
+        self._attempt = secrets.randbits(ATTEMPT_BITS)
+        self._exchange.begin(self._ticket, oldest)
+        self._note("begin")
+        return [np.int64(os.getpid()), self._exchange.requests()]
+
+    def _pack(self, *replies: np.ndarray) -> list[Any]:
+        assert self._exchange is not None
+        pulled = self._exchange.pulled(replies)
+        assert isinstance(pulled, Pulled), pulled
+        ticket = self._ticket
+        vector = np.tile(part_of(ticket, self._attempt), self._num_ps)
+        header, packed = self._exchange.pack(
+            vector, Kind.APPLIED, 2, env_steps_of(ticket), episodes_of(ticket), 0.0
+        )
+        self._note("pack")
+        return [np.int32(1), header, *packed]
+
+    def _pushed(self, verdict: np.ndarray) -> list[Any]:
+        assert self._exchange is not None
+        self._exchange.pushed(Verdict(*map(int, verdict)))
+        self._note("pushed")
+        self._ticket += 1
+        return [self._exchange.requests()]
+
+    def _note(self, what: str) -> None:
+        os.write(self._diary, f"{what} {self._ticket}\n".encode())
+
+
+class SlowServer(ParameterHost):
+    """A parameter server half of whose decisions reach the others late.
+
+    On one machine they arrive so soon that a worker hardly ever dies before.
+    """
+
+    @property
+    def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
+        methods = super().methods
+
+        def decide(request: np.ndarray) -> Sequence[Any]:
+            verdict = methods["decide"](request)
+            if random.random() < 0.5:
+                time.sleep(random.uniform(0, LATEST_SECONDS))
+            return verdict
+
+        return methods | {"decide": decide}
+
+
+def trace(store: ParameterStore) -> Any:
+    """A closure of its first ticket and the oldest: pulls and pushes, as `closures` does.
+
+    Returns:
+        The worker, its process and an error text.
+    """
+
+    def closure(tickets: tf.Tensor) -> Any:
+        worker = tf.distribute.coordinator.experimental_get_current_worker_index()
+        number = tf.TensorSpec([], tf.int64)
+        session = tf.constant(store.session, tf.int64)
+        pid, requests = bridge.call("begin", worker, [session, tickets], [number, REQUESTS])
+
+        def exchange(i: tf.Tensor, requests: tf.Tensor, ok: tf.Tensor) -> Any:
+            outputs = [MARK, INT64, *[BYTES] * store.num_ps]
+            ok, header, *packed = bridge.call("pack", worker, store.pull(requests), outputs)
+
+            def push() -> tf.Tensor:
+                return bridge.call("pushed", worker, [store.push(header, packed)], [REQUESTS])[0]
+
+            return i + 1, tf.cond(ok > 0, push, lambda: requests), ok
+
+        _, _, ok = tf.while_loop(
+            lambda i, requests, ok: (i < PUSHES) & (ok > 0),
+            exchange,
+            (tf.constant(0), requests, tf.constant(1)),
+            shape_invariants=(tf.TensorShape([]), REQUESTS.shape, tf.TensorShape([])),
+            parallel_iterations=1,
+        )
+        return worker, pid, bridge.take_error(worker, after=[ok])
+
+    return tf.function(closure, autograph=False).get_concrete_function(tf.TensorSpec([2], tf.int64))
+
+
+class Killer:
+    """Keeps closures going on a cluster whose workers it kills and replaces."""
+
+    def __init__(
+        self,
+        store: ParameterStore,
+        schedule: Schedule,
+        nursery: Nursery,
+        pids: list[int],
+        seed: int,
+    ):
+        self._store, self._schedule, self._nursery = store, schedule, nursery
+        self._closure = trace(store)
+        self._pids = pids  # of the workers
+        self._random = random.Random(seed)
+        self._at_work: set[int] = set()  # workers that have ended a closure in this life
+        self._next_ticket, self._tickets = 1, []  # as in `training.py`
+        self.kills = self.lost_results = self.all_dead = self.behind = 0
+
+    @property
+    def tickets(self) -> int:
+        """How many were given out: 1, 2, … so many."""
+        return self._next_ticket - 1
+
+    def kill(self, times: int) -> None:
+        """Until so many workers were killed, and everything scheduled has ended."""
+        results = 0
+        while self.kills < times:
+            while self._schedule.outstanding("push") < NUM_WORKERS * WINDOW:
+                self._submit()
+            self._hear()
+            results -= 1
+            if results <= 0 and len(self._at_work) > 1:
+                # So that it may be any moment of a closure.
+                time.sleep(self._random.uniform(0, 2 * LATEST_SECONDS))
+                if self._random.random() < 0.4:
+                    self._kill_all()
+                else:
+                    self._kill_some()
+                results = self._random.randint(1, 10)
+        self._drain()
+
+    def push_once_more(self) -> None:
+        """One closure by itself: it tells the servers that all others have ended."""
+        self._submit()
+        self._drain()
+
+    def _start(self, worker: int) -> None:
+        self._pids[worker] = self._nursery.start(Task("worker", worker))
+
+    def _drain(self) -> None:
+        while self._schedule.outstanding("push"):
+            self._hear()
+
+    def _submit(self) -> None:
+        ticket = self._next_ticket
+        self._next_ticket += PUSHES
+        self._tickets.append(ticket)
+        tickets = np.array([ticket, self._tickets[0]], np.int64)
+        self._schedule.submit("push", self._closure, [tickets])
+
+    def _hear(self) -> None:
+        outcome = self._schedule.next(SILENCE_SECONDS)
+        if outcome is None:
+            raise RuntimeError(f"no closure has ended for {SILENCE_SECONDS} s")
+        self._tickets.remove(int(outcome.args[0][0]))
+        if outcome.value is None:
+            self.lost_results += 1
+            self._store.catch_up()
+            return
+        worker, pid, error = outcome.value
+        failures.check_error(error)
+        if pid == self._pids[int(worker)]:  # not of one that was killed since
+            self._at_work.add(int(worker))
+
+    def _kill_some(self) -> None:
+        """One or more; one stays, so that the work goes on around those that are lost."""
+        count = self._random.randint(1, len(self._at_work) - 1)
+        victims = self._random.sample(sorted(self._at_work), count)
+        for worker in victims:
+            self._kill(worker)
+            if self._random.random() < 0.5:
+                time.sleep(self._random.uniform(0, LATEST_SECONDS))
+        for worker in victims:
+            self._start(worker)
+
+    def _kill_all(self) -> None:
+        """Nobody is left to complete what they leave half-made, and so it shows."""
+        for worker in range(NUM_WORKERS):
+            self._kill(worker)
+        self.all_dead += 1
+        self.behind += not self._agree()
+
+        def caught_up() -> bool:
+            self._store.catch_up()
+            return self._agree()
+
+        # Else those who come next do it.
+        if self._random.random() < 0.5:
+            # At once, but that a server may still be answering a dead worker's last call.
+            until(caught_up, 10, "the servers to agree with no worker alive")
+        for worker in range(NUM_WORKERS):
+            self._start(worker)
+
+    def _kill(self, worker: int) -> None:
+        os.kill(self._pids[worker], signal.SIGKILL)
+        self._at_work.discard(worker)
+        self.kills += 1
+
+    def _agree(self) -> bool:
+        names = ("entries", "version", "updates", "env_steps", "applied", "sum_of_tickets")
+        return len({tuple(tally[name] for name in names) for tally in self._store.tallies()}) == 1
+
+
+def serve(spec: ClusterSpec, diary: pathlib.Path, task: Task) -> None:
+    def host(number: int) -> bridge.Host:
+        return Pusher(number, len(spec.ps), diary) if number >= 0 else SlowServer()
+
+    bridge.install(host)
+    server.serve(spec, task, intra_op_threads=1, inter_op_threads=2)
+
+
+def differences(store: ParameterStore, tallies: list[dict[str, int]], tickets: int) -> list[str]:
+    """What is not as if every ticket had been pushed once."""
+    everyone = range(1, tickets + 1)
+    expected = {
+        "version": tickets,
+        "updates": 2 * tickets,
+        "env_steps": sum(map(env_steps_of, everyone)),
+        "episodes": sum(map(episodes_of, everyone)),
+        "entries": tickets,
+        "applied": tickets,
+        "sum_of_tickets": tickets * (tickets + 1) // 2,
+        "staged": 0,
+    }
+    found = [
+        f"server {i}: {name} is {tally[name]}, not {expected[name]}"
+        for i, tally in enumerate(tallies)
+        for name in expected
+        if tally[name] != expected[name]
+    ]
+    state = store.state()
+    counts = INITIAL + np.bincount([ticket % CLASSES for ticket in everyone], minlength=CLASSES)
+    for i, part in enumerate(state.online.reshape(store.num_ps, PART)):
+        wrong = np.flatnonzero(part[ATTEMPT_BITS:] != counts)
+        if len(wrong):
+            found.append(f"server {i}: tickets that are {wrong} modulo {CLASSES} were miscounted")
+    for name in ("online", "target", "average"):
+        parts = getattr(state, name).reshape(store.num_ps, PART)
+        if not (parts == parts[0]).all():
+            found.append(f"servers differ in {name}: another order, or another attempt")
+    return found
+
+
+def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, Any]:
+    started = time.monotonic()
+    spec = on_this_machine(num_ps, NUM_WORKERS)
+    diary = folder / "diary"
+    with Nursery(lambda task: serve(spec, diary, task), folder) as nursery:
+        pids = [nursery.start(task) for task in spec.tasks()]
+        for address in (*spec.ps, *spec.workers):
+            until(functools.partial(accepts, address), 60, f"a server at {address}")
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+        initial = np.full(num_ps * PART, INITIAL, np.float32)
+        store = ParameterStore(CONFIG, num_ps, NUM_WORKERS, initial)
+        schedule = Schedule(coordinator, NUM_WORKERS * WINDOW, in_order=False)
+        killer = Killer(store, schedule, nursery, pids[num_ps:], seed)
+        try:
+            killer.kill(kills)
+            killer.push_once_more()
+        except Exception:
+            print(store.errors(), file=sys.stderr)
+            raise
+        store.catch_up()
+        tallies = store.tallies()
+        notes = [line.split()[0] for line in diary.read_text().splitlines()]
+        return {
+            "kills": killer.kills,
+            "closures": killer.tickets // PUSHES,
+            "run_again": notes.count("begin") - killer.tickets // PUSHES,
+            "pushes": killer.tickets,
+            "cut_in_a_push": notes.count("pack") - notes.count("pushed"),
+            "duplicates": store.ledgers()[0]["duplicates"],
+            "lost_results": killer.lost_results,
+            "all_dead": killer.all_dead,
+            "then_behind": killer.behind,
+            "differences": differences(store, tallies, killer.tickets),
+            "tallies": tallies,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))), flush=True)
+    os._exit(0)  # as the entry points do: TensorFlow's destructors wait for tasks that are gone

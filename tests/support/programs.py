@@ -1,0 +1,58 @@
+"""Programs that tests start, and where they find what they need."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+SUPPORT = pathlib.Path(__file__).parent
+TESTS = SUPPORT.parent
+ROOT = TESTS.parent
+RUN_SECONDS = 180
+
+
+def run_python(
+    arguments: Sequence[object], folder: pathlib.Path, seconds: float = RUN_SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Runs this interpreter in a folder; whatever it started is gone when this returns."""
+    environment = dict(os.environ)
+    # The tests' folder has the environments that --env_module names.
+    paths = [str(TESTS), str(ROOT), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    environment.pop("TF_CONFIG", None)
+    command = [sys.executable, *map(str, arguments)]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as expired:
+            shown = [each.decode() for each in (expired.stdout, expired.stderr) if each]
+            pytest.fail(f"still running after {seconds} s; its output:\n{''.join(shown)}")
+        finally:
+            # Tasks lead groups of their own; their lifeline ends them with this one.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def processes_that_mention(text: str) -> list[int]:
+    """Ids of the processes with a text in their command line; forked tasks keep their parent's."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text.encode() in path.read_bytes() and path.parent.name != str(os.getpid()):
+                found.append(int(path.parent.name))
+    return found

@@ -1,0 +1,72 @@
+"""Runs small enough for tests, on CartPole: quick, and nothing is compiled."""
+
+import contextlib
+import pathlib
+
+from rich.console import Console
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator import dispatch
+from ps_dqn.coordinator.loop import Tasks, Training
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.telemetry.display import PlainDisplay
+from ps_dqn.telemetry.vitals import Vitals
+from ps_dqn.telemetry.writers import Writers
+
+
+def make_closures(config, num_ps: int, num_workers: int):
+    """A new run on the connected cluster: its store and its closures.
+
+    It takes the parameter servers from the run before it.
+    """
+    from ps_dqn import environments, networks
+    from ps_dqn.parameter_server.store import ParameterStore
+    from ps_dqn.worker.closures import Closures
+
+    environment = environments.describe(config.environment)
+    network = networks.build(config.network, config.value, environment, config.run.seed)
+    store = ParameterStore(config, num_ps, num_workers, network.initial)
+    return store, Closures(config, environment, store, network, run_id="tests")
+
+
+SMALL = {
+    "hidden_sizes": (16, 16),
+    "num_envs_per_worker": 4,
+    "update_period": 4,
+    "pushes_per_closure": 1,
+    "batch_size": 8,
+    "n_step": 2,
+    "min_replay_size": 24,
+    "replay_capacity": 400,
+    "epsilon_decay_steps": 120,
+    "epsilon_end": 0.1,
+    "learning_rate": 0.01,
+    "learning_rate_end": 0.001,
+    "learning_rate_decay_steps": 100,
+    "target_update_period": 6,
+    "max_grad_norm": 1.0,
+    "jit_compile": "none",
+    "seed": 5,
+}
+
+
+@contextlib.contextmanager
+def make_training(coordinator, config: Config, folder: pathlib.Path):
+    """A run on the shared cluster, and its store; leaves nothing outstanding for later tests."""
+    store, closures = make_closures(config, num_ps=3, num_workers=2)
+    schedule = dispatch.Schedule(coordinator, most=7, in_order=False)
+    (folder / "tensorboard").mkdir(exist_ok=True)
+    writers = Writers(folder, store.counters())
+    display = PlainDisplay(Console(quiet=True), 60.0)
+    tasks = Tasks(2, check=lambda: [], workers_alive=None)
+    checkpoints = Checkpoints(folder, keep=1)
+    try:
+        yield Training(
+            config, 1.0, store, closures, schedule, tasks, checkpoints, writers, display,
+            Vitals(config, 2),
+        ), store  # fmt: skip
+    finally:
+        while schedule.outstanding("train"):
+            assert schedule.next(60.0) is not None
+        schedule.close()
+        writers.close()

@@ -1,0 +1,262 @@
+"""What a worker hosts: its side of pull and push.
+
+The toy environment is that of `test_experience.py`: it observes [episode, time], pays the action it
+is given as reward and ends after four steps.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support.worker_calls import RUN, SIZE, SLOTS, Worker
+
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import HEADER, Kind, PushHeader, Status
+from ps_dqn.wire.report import PHASES
+
+Open = Callable[..., Worker]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Makes workers that have begun a closure; their environments are ended after the test."""
+    made: list[Worker] = []
+
+    def make(index: int = 0, **values: Any) -> Worker:
+        made.append(Worker(index, **values))
+        made[-1].begin()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.host.close()
+
+
+def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
+    greedy = {"epsilon_start": 0.0, "epsilon_end": 0.0}
+    worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)
+    assert set(worker.host.methods) == {"begin", "evaluate_begin"}, "the rest needs a configuration"
+    requests = worker.begin()
+    assert requests.tolist() == [[RUN, 3, -1, -1]] * 2
+
+    pulled = worker.pull()
+    assert (pulled.status, pulled.status.dtype) == (Status.READY, np.int32)
+    assert pulled.online.tolist() == pulled.target.tolist() == [1.0] * SIZE
+    assert pulled.slots.tolist() == [[0.0] * SIZE] * SLOTS
+    assert (pulled.steps, pulled.steps.dtype) == (0, np.float32)
+    expected_rate = np.float32(worker.config.learning.learning_rate)
+    assert (pulled.rate, pulled.rate.dtype) == (expected_rate, np.float32)
+    assert (pulled.seed.shape, pulled.seed.dtype) == ((2,), np.int32)
+    assert pulled.observations.tolist() == [[0, 0], [0, 0]]
+    assert (pulled.state.shape, pulled.state.dtype) == ((2, 0), np.float32)
+    assert (pulled.more, pulled.more.dtype) == (1, np.int32)
+    assert worker.collect() == 7, "until replay is warm: 6 rows each that have one after them"
+
+    ok, *batch = worker.call("sample")
+    assert (ok, ok.dtype) == (1, np.int32)
+    assert batch[0].shape == (2, 8, 2)
+    worker.pack(2.0, slots=7.0, loss=0.5)
+    verdict = worker.push()
+    # 7 steps of 2 environments, of which one each was a reset; both ended an episode.
+    assert verdict == (Kind.APPLIED, 0, 0, 1, 2, 12, 2)
+
+    got = worker.report()
+    assert (got.worker, got.counters) == (3, (1, 2, 12, 2))
+    assert (got.pushes, got.refused, got.withheld) == (1, 0, 0)
+    assert (got.updates, got.env_steps, got.episodes) == (2, 12, 2)
+    assert (got.td_loss, got.q_values, got.grad_norm) == (0.5, 3.0, 5.0)
+    assert (got.return_sum, got.return_min, got.return_max) == (8, 4, 4)
+    assert got.epsilon == 0.0
+    assert got.replay_size == 12
+    # float32 parameters and, at the next multiple of 64 bytes, the target.
+    assert got.bytes_pulled == 2 * (HEADER + 2 * 64)
+    assert got.bytes_pushed == 2 * HEADER + 4 * SIZE
+    for phase in PHASES:
+        assert (getattr(got, f"time_{phase}") > 0) == (phase != "waiting"), phase
+    assert (got.pull_max, got.push_max) == (got.time_pull, got.time_push)
+
+    # The next closure: the optimizer's slots go on, nothing is reported twice, and the target that
+    # is here already does not travel again.
+    worker.begin()
+    first, pulled = pulled, worker.pull()
+    assert pulled.online.tolist() == [1.0 + 0.5 * 2.0] * SIZE
+    assert pulled.target.tolist() == [1.0] * SIZE
+    assert (pulled.slots == 7).all()
+    assert pulled.steps == 2
+    assert (pulled.seed != first.seed).any()
+    empty = worker.report()
+    assert empty.counters == got.counters
+    assert empty.bytes_pulled == 2 * (HEADER + 64)
+    for name in ("pushes", "updates", "env_steps", "episodes", "return_sum", "td_loss", "push_max"):
+        assert getattr(empty, name) == 0, name
+    assert (empty.return_min, empty.return_max) == (np.inf, -np.inf)
+    worker.host.close()
+
+
+def test_each_push_has_the_steps_since_the_last_and_a_ticket_of_its_own(opened: Open) -> None:
+    worker = opened(update_period=3, min_replay_size=2)  # 3 steps of 2 environments for 2 updates
+    headers = []
+    for _ in range(2):
+        verdict = worker.exchange()
+        headers.append(messages.unpack(PushHeader, worker.packed[0]))
+    # Three of the toy's four steps; then the fourth, a reset, and a step.
+    assert [(each.env_steps, each.episodes) for each in headers] == [(6, 0), (4, 2)]
+    assert [each.base_version for each in headers] == [0, 1]
+    assert [each.ticket for each in headers] == [1, 2]
+    assert len({each.attempt for each in headers}) == 1
+    assert (verdict.env_steps, verdict.episodes) == (10, 2)
+    # The report has all of the closure.
+    assert (worker.report().env_steps, worker.report().env_steps) == (10, 0)
+    worker.oldest = 9
+    worker.begin()
+    assert worker.exchange().duplicate == 0
+    again = messages.unpack(PushHeader, worker.packed[0])
+    assert (again.ticket, again.oldest) == (11, 9)
+    assert again.attempt != headers[0].attempt
+
+
+NOT_FINITE = {
+    "nan": [1, np.nan, 1, 1, 1],
+    "infinite": [1, 1, 1, 1, np.inf],
+    "both infinities": [np.inf, 1, 1, 1, -np.inf],
+}
+
+
+@pytest.mark.parametrize("lossy", [{}, {"push_wire_dtype": "int8"}, {"push_top_k": 0.4}], ids=str)
+@pytest.mark.parametrize("vector", NOT_FINITE.values(), ids=NOT_FINITE)
+def test_what_is_not_finite_stays_on_the_worker(
+    opened: Open, vector: list[float], lossy: dict[str, Any]
+) -> None:
+    first = [0.013, -1.0, 0.4, 0.21, 0.09]
+    worker, twin = opened(**lossy), opened(**lossy)
+    for each in (worker, twin):
+        each.exchange(first, slots=7.0)
+        each.report()
+    sent = [part[HEADER:].tolist() for part in worker.packed[1:]]
+    online = worker.online()
+
+    worker.begin()
+    worker.pull()
+    _, *parts = worker.pack(vector, slots=np.nan, loss=2.0)
+    assert [len(part) for part in parts] == [HEADER, HEADER], "the vector does not travel"
+    verdict = worker.push()
+    assert verdict.kind == Kind.WITHHELD
+    assert verdict.version == 1, "no version is made"
+    assert verdict.updates == 2, "nothing is counted as learned"
+    got = worker.report()
+    assert (got.pushes, got.refused) == (0, 0)
+    assert (got.withheld_not_finite, got.withheld_outliers) == (1, 0)
+    assert got.updates == 2, "made, though not applied"
+    assert (got.td_loss, got.q_values, got.grad_norm) == (0, 0, 0), "no mean becomes NaN by it"
+
+    worker.begin()
+    pulled = worker.pull()
+    assert pulled.online.tolist() == online.tolist()
+    assert (pulled.slots == 7).all(), "the optimizer forgets it too"
+    assert pulled.steps == 2
+    # What the first push left out still goes with the next: both send the same now.
+    twin.begin()
+    twin.pull()
+    packed = [each.pack(first)[1:] for each in (worker, twin)]
+    for one, other in zip(*packed, strict=True):
+        assert one[HEADER:].tolist() == other[HEADER:].tolist()
+    repeated = [part[HEADER:].tolist() for part in packed[0]] == sent
+    assert repeated == (not lossy)
+    worker.push()
+    assert np.isfinite(worker.online()).all()
+
+
+def test_a_loss_that_is_not_finite_is_withheld_too(opened: Open) -> None:
+    worker = opened()
+    worker.exchange(1.0, loss=np.nan)
+    assert worker.report().withheld_not_finite == 1
+    worker.exchange(1.0, loss=1.0)
+    assert worker.report().pushes == 1, "and does not spoil the gate"
+
+
+@pytest.mark.parametrize(("gate", "withheld"), [(0.0, 0), (3.0, 1)])
+def test_outliers_are_withheld_where_the_gate_is_set(
+    opened: Open, gate: float, withheld: int
+) -> None:
+    worker = opened(outlier_gate=gate, min_replay_size=2)
+    losses = [1.0, 1.2] * 15
+    for loss in losses:
+        worker.exchange(0.0, slots=7.0, loss=loss)
+    assert worker.report().pushes == 30
+    # The gate judges means over the updates: sums of 1 and 1.2 are means of 0.5 and 0.6 with a
+    # deviation of 0.05; 100 is far out.
+    env_steps = worker.shards[0].tally()["env_steps"]
+    verdict = worker.exchange(4.0, slots=-1.0, loss=100.0)
+    got = worker.report()
+    assert (got.withheld_outliers, got.withheld_not_finite) == (withheld, 0)
+    assert got.pushes == 1 - withheld
+    assert got.td_loss == 100, "it is measured all the same"
+    assert verdict.env_steps == env_steps + got.env_steps, "the steps were made"
+    assert verdict.version == 31 - withheld
+    pulled = worker.pull()
+    assert (pulled.slots == (7 if withheld else -1)).all()
+    assert pulled.steps == 2 * (31 - withheld)
+
+
+def test_refused_pushes_and_staleness_are_reported(opened: Open) -> None:
+    worker = opened(max_staleness=2, outer_learning_rate=1.0, outer_momentum=0.0, min_replay_size=2)
+    other = opened(1)
+    other.shards = worker.shards
+    for age in (0, 1, 2, 3, 4):
+        worker.pull()
+        worker.collect()
+        worker.pack(100.0)
+        for _ in range(age):
+            assert other.exchange(1.0).kind == Kind.APPLIED
+        verdict = worker.push()
+        assert verdict.staleness == age
+        assert verdict.kind == (Kind.APPLIED if age <= 2 else Kind.STALE)
+    got = worker.report()
+    assert (got.pushes, got.refused, got.withheld) == (3, 2, 0)
+    assert (got.staleness, got.staleness_max) == (0 + 1 + 2 + 3 + 4, 4)
+    assert got.decided == got.exchanges == 5
+    assert got.updates == 10
+    online = worker.online()
+    assert online.tolist() == [1.0 + 3 * 100.0 + 10 * 1.0] * SIZE
+    tally = worker.shards[0].tally()
+    assert tally["updates"] == 2 * (3 + 10), "refused ones are not counted as learned"
+    assert worker.report().staleness_max == 0
+
+
+def test_a_push_that_was_decided_before_is_no_push(opened: Open) -> None:
+    worker = opened(outer_learning_rate=1.0, outer_momentum=0.0)
+    assert worker.exchange(1.0).duplicate == 0
+    # The closure runs again: the same tickets.
+    worker.ticket = 1
+    worker.begin()
+    verdict = worker.exchange(1.0)
+    assert (verdict.kind, verdict.duplicate) == (Kind.APPLIED, 1)
+    got = worker.report()
+    assert (got.pushes, got.refused) == (1, 1)
+    assert worker.online().tolist() == [2.0] * SIZE
+
+
+def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
+    sync = {"aggregation": "sync", "num_workers": 2, "total_env_steps": 60, "outer_momentum": 0.0}
+    worker, other = opened(0, **sync), opened(1, **sync)
+    other.shards = worker.shards
+    worker.exchange(1.0)
+    pulled = worker.pull()
+    assert (pulled.status, pulled.more) == (Status.WAIT, 0)
+    other.exchange(3.0)
+    pulled = worker.pull()
+    assert pulled.status == Status.READY
+    assert pulled.online.tolist() == [1.0 + 2.0] * SIZE, "the mean"
+    assert worker.report().time_waiting > 0
+    worker.collect()
+    worker.pack(1.0)
+    worker.push()
+    while other.exchange(1.0).env_steps < 60:
+        worker.exchange(1.0)
+    # The run is over: the closure ends without another push.
+    pulled = worker.pull()
+    assert (pulled.status, pulled.more) == (Status.FINISHED, 0)
+    ok, *batch = worker.call("sample")
+    assert ok == 0
+    assert not any(array.any() for array in batch)

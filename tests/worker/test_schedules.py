@@ -1,0 +1,90 @@
+"""Schedules: where they start, pass and end."""
+
+import math
+
+import pytest
+
+from ps_dqn.worker import schedules
+
+KINDS = ("linear", "cosine", "exponential")
+
+
+@pytest.mark.parametrize("step", [0, 50, 100, 10**9])
+def test_constant_stays_at_its_start(step: int) -> None:
+    assert schedules.value("constant", 0.3, 0.1, 100, step) == 0.3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_begins_at_the_start_and_stays_at_the_end(kind: str) -> None:
+    assert schedules.value(kind, 0.3, 0.1, 7, 0) == pytest.approx(0.3, rel=1e-15)
+    for step in (7, 8, 10**9):
+        assert schedules.value(kind, 0.3, 0.1, 7, step) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "expected"),
+    [
+        ("linear", 25, 8.0 - 0.25 * 6.0),
+        ("linear", 50, 5.0),
+        ("linear", 99, 8.0 - 0.99 * 6.0),
+        ("cosine", 25, 5.0 + 3.0 * math.sqrt(0.5)),  # cos(π/4)
+        ("cosine", 50, 5.0),
+        ("cosine", 75, 5.0 - 3.0 * math.sqrt(0.5)),
+        ("exponential", 25, 8.0 * math.sqrt(0.5)),  # 8 to 2 is twice a half in 100 steps
+        ("exponential", 50, 4.0),
+        ("exponential", 75, 4.0 * math.sqrt(0.5)),
+    ],
+)
+def test_the_way_down(kind: str, step: int, expected: float) -> None:
+    assert schedules.value(kind, 8.0, 2.0, 100, step) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "half"), [("linear", 5.0), ("cosine", 5.0), ("exponential", 4.0)])
+def test_may_rise(kind: str, half: float) -> None:
+    assert schedules.value(kind, 2.0, 8.0, 4, 2) == pytest.approx(half, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_may_stand_still(kind: str) -> None:
+    assert [schedules.value(kind, 0.3, 0.3, 4, step) for step in range(6)] == [0.3] * 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_way_of_no_steps_is_at_its_end(kind: str) -> None:
+    assert schedules.value(kind, 0.3, 0.1, 0, 0) == 0.1
+
+
+def test_linear_and_cosine_may_end_at_zero() -> None:
+    assert schedules.value("linear", 1.0, 0.0, 4, 1) == 0.75
+    assert schedules.value("cosine", 1.0, 0.0, 2, 1) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("start", "end"), [(1.0, 0.0), (0.0, 1.0), (-1.0, -2.0), (1.0, -1.0)])
+@pytest.mark.parametrize("step", [0, 100])
+def test_exponential_refuses_ends_that_no_factor_connects(
+    start: float, end: float, step: int
+) -> None:
+    with pytest.raises(ValueError, match=f"from {start} to {end}: both must be above 0"):
+        schedules.value("exponential", start, end, 10, step)
+
+
+def test_unknown_kinds_are_refused() -> None:
+    with pytest.raises(ValueError, match="no schedule is called 'step'"):
+        schedules.value("step", 1.0, 0.5, 10, 3)
+
+
+def test_ladder() -> None:
+    values = [schedules.ladder(0.4, i, 8) for i in range(8)]
+    assert values == pytest.approx([0.4 ** (1 + i) for i in range(8)])
+    assert schedules.ladder(0.4, 2, 3) == pytest.approx(0.4**8)
+    assert schedules.ladder(0.4, 1, 3) == pytest.approx(0.4**4.5)
+
+
+def test_ladder_of_one_worker_is_epsilon_itself() -> None:
+    assert schedules.ladder(0.4, 0, 1) == 0.4
+
+
+@pytest.mark.parametrize("worker", range(4))
+def test_ladder_keeps_zero_and_one(worker: int) -> None:
+    for epsilon in (0.0, 1.0):
+        assert schedules.ladder(epsilon, worker, 4) == epsilon

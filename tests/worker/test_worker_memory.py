@@ -1,0 +1,243 @@
+"""What a worker hands to its memory and gets from it, whatever kind it is.
+
+The toy environment is that of `test_experience.py`: it observes [episode, time], pays the action it
+is given as reward and ends after four steps.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support.worker_calls import Worker
+from test_actor import LENGTH, SMALL
+from test_environments import CONFIGS, NAMES
+
+from ps_dqn.config import Config, Environment
+from ps_dqn.replay.memory import ReplayMemory
+from ps_dqn.replay.replay import Sequences, Transitions
+from ps_dqn.replay.rollout import Rollout
+from ps_dqn.worker.actor import Experience
+
+# States of four numbers, stored at every second row.
+RECURRENT = {
+    "recurrent_size": 2,
+    "burn_in": 1,
+    "sequence_length": 3,
+    "sequence_period": 2,
+    "batch_size": 100,
+}
+
+Open = Callable[..., Worker]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Makes workers that have begun a closure; their environments are ended after the test."""
+    made: list[Worker] = []
+
+    def make(index: int = 0, **values: Any) -> Worker:
+        made.append(Worker(index, **values))
+        made[-1].begin()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.host.close()
+
+
+def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
+    opened: Open,
+) -> None:
+    worker = opened(min_replay_size=100, **RECURRENT)
+    pulled = worker.pull()
+    observations, state, more = pulled.observations, pulled.state, pulled.more
+    assert (state.shape, state.dtype) == ((2, 4), np.float32)
+    seen = []
+    while more:
+        # The state that an LSTM would have which counts steps.
+        assert (state == observations[:, 1:]).all()
+        seen.append(int(observations[0, 1]))
+        observations, state, more = worker.call("step", np.ones(2, np.int32), state + 1)
+    assert seen[:12] == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]
+
+    # The next push goes on where this one ended.
+    ok, *batch = worker.call("sample")
+    worker.pack(0.0)
+    worker.push()
+    pulled = worker.pull()
+    assert (pulled.observations == observations).all()
+    assert (pulled.state == state).all()
+
+    # What was acted on is what replay has: a sequence's state is that before its first row.
+    drawn = Sequences(*batch)
+    assert ok == 1
+    assert (drawn.states == drawn.observations[:, :, 0, 1:]).all()
+    assert len(np.unique(drawn.states)) == LENGTH + 1
+    assert (drawn.starts == (drawn.observations[..., 1] == 0)).all()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+def test_states_begin_anew_however_environments_reset(config: Environment) -> None:
+    values = dataclasses.asdict(config) | {
+        "num_envs_per_worker": 3, "update_period": 3, "local_updates": 1, "min_replay_size": 1,
+        "replay_capacity": 300, **RECURRENT,
+    }  # fmt: skip
+    worker = Experience(Config.from_values(values), worker=0)
+    began = 0
+    for _ in range(40):
+        observations, states = worker.acting
+        # [lane, episode, time].
+        assert (states == observations[:, 2:]).all()
+        began += int((observations[:, 2] == 0).sum())
+        worker.step(np.zeros(3, np.int32), states + 1, 0.0)
+    assert began > 20
+    drawn = worker.memory.sample(0.0)
+    assert isinstance(drawn, Sequences)
+    # Where a row is the last of an episode that was left already, its state is of no use.
+    has_state = ~drawn.starts[:, :, 1]
+    first = drawn.observations[:, :, 0]
+    assert (drawn.states == first[..., 2:])[has_state].all()
+    assert len(np.unique(drawn.states[has_state])) >= 3
+    worker.close()
+
+
+def test_networks_without_a_state_have_none(opened: Open) -> None:
+    pulled = opened().pull()
+    assert pulled.state.shape == (2, 0)
+
+
+def draws_of(worker: Worker, episode: int, time: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where a step is in a sample, bool [M, B], and the weights."""
+    ok, *batch = worker.call("sample")
+    assert ok == 1
+    drawn = Transitions(*batch)
+    return (drawn.observations == [episode, time]).all(-1), drawn.weights
+
+
+PRIORITIZED = {"replay": "prioritized", "priority_alpha": 1.0, "batch_size": 200}
+
+
+@pytest.mark.parametrize(
+    ("options", "share"),
+    [
+        (PRIORITIZED, 1.0),
+        # Two environments' steps, |δ| + ε = 100.001, and ten with 0.001, to the root.
+        (
+            {**PRIORITIZED, "priority_alpha": 0.25},
+            2 * 100**0.25 / (2 * 100**0.25 + 10 * 0.001**0.25),
+        ),
+        ({**PRIORITIZED, "priority_alpha": 0.0}, 2 / 12),
+        # … and ten with 100.
+        ({**PRIORITIZED, "priority_epsilon": 100.0}, 4 / 14),
+        ({"batch_size": 200}, 2 / 12),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("vector", [0.0, np.nan], ids=["pushed", "withheld"])
+def test_errors_become_priorities(
+    opened: Open, options: dict[str, Any], share: float, vector: float
+) -> None:
+    worker = opened(**options)
+    worker.pull()
+    worker.collect()
+    is_it, _ = draws_of(worker, 0, 2)
+    worker.pack(vector, errors=np.where(is_it, 100.0, 0.0))
+    worker.push()
+    is_it, _ = draws_of(worker, 0, 2)
+    # The bound is four standard deviations of 400 independent draws.
+    assert is_it.mean() == pytest.approx(share, abs=0.01 + 4 * (share * (1 - share) / 400) ** 0.5)
+
+
+@pytest.mark.parametrize(("env_steps", "share"), [(0, 0.0), (100, 0.25), (400, 1.0), (999, 1.0)])
+def test_samplers_hear_how_much_of_the_run_is_done(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, env_steps: int, share: float
+) -> None:
+    heard: list[float] = []
+    draw = ReplayMemory.sample
+
+    def sample(memory: ReplayMemory, progress: float) -> Any:
+        heard.append(progress)
+        return draw(memory, progress)
+
+    monkeypatch.setattr(ReplayMemory, "sample", sample)
+    worker = opened(total_env_steps=400)
+    worker.restore(env_steps)
+    worker.pull()
+    worker.collect()
+    worker.call("sample")
+    assert heard == [pytest.approx(share)]
+
+
+@pytest.mark.parametrize(
+    ("env_steps", "beta"), [(0, 0.2), (100, 0.2 + 0.8 / 4), (400, 1.0)], ids=str
+)
+def test_priority_beta_goes_to_one_over_the_run(opened: Open, env_steps: int, beta: float) -> None:
+    worker = opened(**PRIORITIZED, priority_beta=0.2, total_env_steps=400)
+    worker.restore(env_steps)
+    worker.pull()
+    worker.collect()
+    is_it, _ = draws_of(worker, 0, 2)
+    worker.pack(0.0, errors=np.where(is_it, 2.0, 1.0))
+    is_it, weights = draws_of(worker, 0, 2)
+    # Twice the probability; |δ| + ε is 2.001 and 1.001.
+    assert weights[is_it] == pytest.approx((1.001 / 2.001) ** beta)
+    assert weights[~is_it] == pytest.approx(1)
+
+
+def test_recent_steps_are_drawn_more_often(opened: Open) -> None:
+    memory = {"replay_capacity": 400, "min_replay_size": 300, "batch_size": 200}
+    newest = {}
+    for name, options in {
+        "uniform": {},
+        "recent": {"replay": "recent", "recency_eta": 0.99, "recency_min_size": 20},
+        "wide": {"replay": "recent", "recency_eta": 0.99, "recency_min_size": 200},
+        "no narrowing": {"replay": "recent", "recency_eta": 1.0, "recency_min_size": 20},
+    }.items():
+        # The window narrows over the minibatches of a push.
+        worker = opened(**memory, local_updates=8, **options)
+        worker.pull()
+        worker.collect()
+        _, *batch = worker.call("sample")
+        # Of the last minibatch: the first is hardly narrowed.
+        newest[name] = float(np.median(batch[0][-1, :, 0]))
+    assert newest["uniform"] == pytest.approx(newest["no narrowing"], abs=4)
+    # Of 30 episodes: the middle one, and that of the newest 200 of 300 steps and of 20.
+    assert newest["uniform"] + 2 < newest["wide"] < newest["recent"] - 5
+
+
+ROLLOUT = {
+    "replay": "rollout",
+    "target_update_period": 0,
+    "double_dqn": False,
+    "update_period": 3,
+    "batch_size": 6,
+    "epsilon_start": 0.0,
+    "epsilon_end": 0.0,
+    "min_replay_size": Config().replay.min_replay_size,
+    "replay_capacity": None,
+}
+
+
+def test_rollouts_are_the_steps_since_the_last_push(opened: Open) -> None:
+    assert SMALL["n_step"] == 1
+    worker = opened(**ROLLOUT)  # 3 steps of 2 environments for 2 updates of 6
+    times = []
+    for action in (1, 2):
+        worker.pull()
+        assert worker.collect(action) == 3
+        _, *batch = worker.call("sample")
+        rollout = Rollout(*batch)
+        assert rollout.observations.shape == (3, 2, 2)
+        real = rollout.weights > 0
+        assert (rollout.rewards[real] == action).all()
+        times += rollout.observations[:, 0, 1].tolist()
+        assert rollout.order.shape == (2, 6)
+        assert sorted(rollout.order.ravel().tolist()) == sorted(2 * list(range(6)))
+        worker.pack(0.0)
+        worker.push()
+    # The last but one is the row that a reset step began with.
+    assert times == [0, 1, 2, 3, 4, 0]
+    assert (real == [[True] * 2, [False] * 2, [True] * 2]).all()
+    assert worker.report().replay_size == 6

@@ -1,0 +1,248 @@
+"""What a worker hosts from one run to the next, and how it follows the run's schedules.
+
+The toy environment is that of `test_experience.py`: it observes [episode, time], pays the action it
+is given as reward and ends after four steps.
+"""
+
+import math
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support.worker_calls import RUN, SIZE, Worker
+from test_actor import SMALL, Paying
+
+from ps_dqn.config import Config
+from ps_dqn.errors import UsageError
+from ps_dqn.parameter_server.shard import Shard
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import PushHeader
+
+Open = Callable[..., Worker]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Makes workers that have begun a closure; their environments are ended after the test."""
+    made: list[Worker] = []
+
+    def make(index: int = 0, **values: Any) -> Worker:
+        made.append(Worker(index, **values))
+        made[-1].begin()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.host.close()
+
+
+@pytest.mark.parametrize(
+    ("env_steps", "epsilon", "rate"),
+    # 0.9 down in 100 steps; 0.4 down in 200.
+    [(0, 1.0, 0.5), (25, 0.775, 0.45), (100, 0.1, 0.3), (150, 0.1, 0.2), (999, 0.1, 0.1)],
+)
+def test_epsilon_and_learning_rate_follow_the_runs_env_steps(
+    opened: Open, env_steps: int, epsilon: float, rate: float
+) -> None:
+    explored = {"epsilon_start": 1.0, "epsilon_end": 0.1, "epsilon_decay_steps": 100}
+    learned = {"learning_rate": 0.5, "learning_rate_end": 0.1, "learning_rate_decay_steps": 200}
+    worker = opened(**explored, **learned)
+    worker.restore(env_steps)
+    assert worker.pull().rate == pytest.approx(rate, rel=1e-6)
+    worker.collect()
+    worker.pack(0.0)
+    header = messages.unpack(PushHeader, worker.packed[0])
+    assert messages.rate(header.rate_bits) == pytest.approx(rate)
+    assert worker.report().epsilon == pytest.approx(epsilon)
+
+
+# A quarter of epsilon's way from 1 to 0.1, an eighth of the step size's from 0.5 to 0.1.
+@pytest.mark.parametrize(
+    ("schedule", "epsilon", "rate"),
+    [
+        ("constant", 1.0, 0.5),
+        ("cosine", 1 - 0.9 * (1 - math.cos(math.pi / 4)) / 2,
+         0.5 - 0.4 * (1 - math.cos(math.pi / 8)) / 2),
+        ("exponential", 0.1**0.25, 0.5 * (0.1 / 0.5) ** 0.125),
+    ],
+)  # fmt: skip
+def test_epsilon_and_learning_rate_follow_schedules_of_their_own(
+    opened: Open, schedule: str, epsilon: float, rate: float
+) -> None:
+    ways = {
+        "epsilon": {"epsilon_start": 1.0, "epsilon_end": 0.1, "epsilon_decay_steps": 100},
+        "learning_rate": {
+            "learning_rate": 0.5,
+            "learning_rate_end": 0.1,
+            "learning_rate_decay_steps": 200,
+        },
+    }
+    for name, expected_epsilon, expected_rate in (
+        ("epsilon", epsilon, 0.45),
+        ("learning_rate", 0.775, rate),
+    ):
+        chosen = {**ways["epsilon"], **ways["learning_rate"], f"{name}_schedule": schedule}
+        if schedule == "constant":  # has no end
+            del chosen[f"{name}_end"], chosen[f"{name}_decay_steps"]
+            if name == "epsilon":  # what the tests' own experiment says of it
+                chosen |= {"epsilon_end": 0.05, "epsilon_decay_steps": 20_000}
+            else:
+                chosen |= {"learning_rate_end": 1e-4, "learning_rate_decay_steps": 200_000}
+        worker = opened(**chosen)
+        worker.restore(25)
+        assert worker.pull().rate == pytest.approx(expected_rate, rel=1e-6)
+        assert worker.report().epsilon == pytest.approx(expected_epsilon)
+
+
+@pytest.mark.parametrize(("index", "exponent"), [(0, 1.0), (1, 4.5), (2, 8.0)])
+def test_the_ladder_makes_workers_explore_differently(
+    opened: Open, index: int, exponent: float
+) -> None:
+    explored = {"epsilon_start": 0.5, "epsilon_end": 0.5, "epsilon_ladder": True}
+    worker = opened(index, num_workers=3, **explored)
+    worker.pull()
+    assert worker.report().epsilon == pytest.approx(0.5**exponent)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_epsilon_is_what_it_acts_with(opened: Open, epsilon: float) -> None:
+    worker = opened(epsilon_start=epsilon, epsilon_end=epsilon, min_replay_size=150)
+    worker.pull()
+    assert worker.collect(action=2) > 75
+    got = worker.report()
+    # The reward is the action: 2 at every of an episode's four steps, or anything from 0 to 2.
+    assert (got.return_sum == 8 * got.episodes) == (epsilon == 0.0)
+
+
+def test_requests_of_another_run_are_an_error(opened: Open) -> None:
+    worker = opened()
+    worker.host.close()
+    worker.begin(run=RUN + 1)
+    with pytest.raises(RuntimeError, match="serves another run"):
+        worker.pull()
+
+
+def test_a_new_run_builds_everything_anew(opened: Open) -> None:
+    worker = opened(min_replay_size=2)
+    worker.exchange(slots=7.0)
+    closed = Paying.closed
+    new = Config.from_values(SMALL | {"num_envs_per_worker": 1, "min_replay_size": 30})
+    worker.config = new
+    worker.shards = [
+        Shard(new, RUN + 1, 2, 1, np.zeros(size, np.float32))
+        for size in messages.shard_sizes(SIZE, 2)
+    ]
+    requests = worker.begin(run=RUN + 1)
+    assert Paying.closed == closed + 2, "the old environments are ended"
+    assert requests.tolist() == [[RUN + 1, 0, -1, -1]] * 2
+    pulled = worker.pull()
+    assert pulled.steps == 0
+    assert not pulled.slots.any()
+    assert pulled.observations.tolist() == [[0, 0]], "the new configuration's environments"
+    assert pulled.more == 1
+    got = worker.report()
+    assert (got.env_steps, got.replay_size, got.pushes) == (0, 0, 0)
+
+
+def test_the_same_run_goes_on(opened: Open) -> None:
+    worker = opened()
+    worker.pull()
+    worker.collect(steps=3)
+    worker.begin()
+    assert worker.pull().observations.tolist() == [[0, 3], [0, 3]]
+    assert worker.report().env_steps == 6
+
+
+def test_close_forgets(opened: Open) -> None:
+    worker = opened()
+    worker.pull()
+    worker.collect(steps=3)
+    closed = Paying.closed
+    worker.host.close()
+    assert Paying.closed == closed + 2
+    assert set(worker.host.methods) == {"begin", "evaluate_begin"}
+    worker.begin()
+    assert worker.pull().observations.tolist() == [[0, 0], [0, 0]]
+
+
+def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
+    text = worker.config.to_json().encode()
+    arguments = (np.int64(RUN), text, np.int64(seed), np.int32(episodes))
+    [observed] = worker.call("evaluate_begin", *arguments)
+    assert len(observed) == episodes
+    playing = episodes
+    while playing > 0:
+        _, playing = worker.call("evaluate_step", np.ones(episodes, np.int32))
+    mark, returns = worker.call("evaluate_end")
+    assert mark == 1
+    return returns.tolist()
+
+
+def test_another_number_of_episodes_makes_new_environments(opened: Open) -> None:
+    worker = opened()
+    closed = Paying.closed
+    assert evaluate(worker, 3) == evaluate(worker, 3) == [4.0] * 3
+    assert Paying.closed == closed
+    assert evaluate(worker, 5) == [4.0] * 5
+    assert Paying.closed == closed + 3
+
+
+def test_an_evaluation_leaves_the_training_alone(opened: Open) -> None:
+    worker, twin = opened(eval_epsilon=0.5), opened(eval_epsilon=0.5)
+    for each in (worker, twin):
+        each.pull()
+        each.collect(steps=3)
+    evaluate(worker, 3)
+    for each in (worker, twin):
+        each.collect(steps=6)
+    assert worker.report().return_sum == twin.report().return_sum
+    pairs = zip(worker.call("sample"), twin.call("sample"), strict=True)
+    assert all((one == other).all() for one, other in pairs)
+
+
+def test_a_new_run_ends_the_old_evaluation(opened: Open) -> None:
+    worker = opened()
+    evaluate(worker, 3)
+    assert "evaluate_step" in worker.host.methods
+    worker.begin(run=RUN + 1)
+    assert "evaluate_step" not in worker.host.methods
+
+
+FILES = {"replay_files": True, "min_replay_size": 6}
+
+
+def test_replay_is_kept_in_files_of_the_run_and_the_worker(
+    opened: Open, tmp_path: pathlib.Path
+) -> None:
+    # In memory, if not asked for otherwise.
+    opened(2, worker_dir=tmp_path).exchange()
+    assert list(tmp_path.iterdir()) == []
+    worker = opened(2, worker_dir=tmp_path, **FILES)
+    worker.exchange(slots=7.0)
+    written = worker.report().replay_size
+    assert written >= 6
+    assert any((tmp_path / "a_run-worker-2" / "replay").iterdir())
+    worker.host.close()
+
+    # A worker that comes back, and one that never was there.
+    again, other = (opened(index, worker_dir=tmp_path, **FILES) for index in (2, 1))
+    assert again.report().replay_size == written
+    assert other.report().replay_size == 0
+    pulled = again.pull()
+    assert again.collect() == 1, "as a push takes: replay is warm already"
+    assert pulled.more == 1
+    # Its optimizer goes on too.
+    assert (pulled.slots == 7).all()
+    assert pulled.steps == 2
+    assert not other.pull().slots.any()
+
+
+def test_replay_in_files_needs_a_place(opened: Open) -> None:
+    worker = Worker(3, **FILES)
+    with pytest.raises(UsageError) as caught:
+        worker.begin()
+    assert str(caught.value) == (
+        "--replay_files: worker 3 has no place for them; start it with --worker_dir"
+    )
