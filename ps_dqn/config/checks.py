@@ -105,9 +105,9 @@ def check_network(network: Any, value: Any) -> None:
 
 
 def _check_outer_step(shape: Any) -> None:
-    for name in ("outer_learning_rate", "outer_momentum"):
+    for name in ("outer_optimizer", "outer_learning_rate", "outer_momentum"):
         value = getattr(shape, name)
-        if value is not None and shape.local_updates == 1:
+        if value not in (None, "nesterov") and shape.local_updates == 1:
             raise UsageError(
                 f"--{name}={value}: has no effect without --local_updates above 1; leave it out"
             )

@@ -8,6 +8,9 @@ from ps_dqn.config.options import option
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
 # Where nothing is said; measured for 1 to 8 workers: see docs/parameter-server.md.
 OUTER_MOMENTUM, MOST_WORKERS_FOR_ROOT = 0.5, 4
+OUTER_ADAM_STEP = 0.01
+# Ways of aggregating in rounds; see `parameter_server.aggregation`.
+ROUNDS = ("sync", "trimmed_mean", "median")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,15 +32,23 @@ class ParameterServer:
     aggregation: str = option(
         "async",
         "async applies each push as it arrives; sync waits for one push of every worker, all "
-        "computed on the same version, and applies their mean.",
-        choices=("async", "sync"),
+        "computed on the same version, and applies their mean; trimmed_mean and median apply those "
+        "of each coordinate instead, whatever a minority of workers pushes (Yin et al. 2018).",
+        choices=("async", *ROUNDS),
     )
     backup_workers: int = option(
         0,
-        "With aggregation=sync, a round waits for this many workers less; what they push for it "
-        "is dropped (Chen et al. 2016) (workers).",
+        "In rounds (aggregation other than async), wait for this many workers less; what they push "
+        "for the round is dropped (Chen et al. 2016) (workers).",
         low=0,
-        needs={"aggregation": ("sync",)},
+        needs={"aggregation": ROUNDS},
+    )
+    trim_fraction: float = option(
+        0.25,
+        "Share of a round's pushes that do not count at either end of each coordinate.",
+        low=0.0,
+        high=0.49,
+        needs={"aggregation": ("trimmed_mean",)},
     )
     max_staleness: int | None = option(
         None,
@@ -46,11 +57,17 @@ class ParameterServer:
         low=0,
         needs={"aggregation": ("async",)},
     )
+    outer_optimizer: str = option(
+        "nesterov",
+        "Optimizer of pushed changes, where local_updates is above 1: sgd adds them as they are.",
+        choices=("nesterov", "adam", "sgd"),
+    )
     outer_learning_rate: float | None = option(
         None,
         "Step size for pushed changes, where local_updates is above 1. Default: 1 - "
-        "outer_momentum; with aggregation=async, divided by the square root of num_workers, "
-        f"above {MOST_WORKERS_FOR_ROOT} by num_workers.",
+        "outer_momentum (1 with outer_optimizer=sgd); with aggregation=async, divided by the "
+        f"square root of num_workers, above {MOST_WORKERS_FOR_ROOT} by num_workers; "
+        f"{OUTER_ADAM_STEP} with outer_optimizer=adam.",
         low=0.0,
     )
     outer_momentum: float | None = option(
@@ -59,6 +76,7 @@ class ParameterServer:
         f"{OUTER_MOMENTUM}.",
         low=0.0,
         high=0.9999,
+        needs={"outer_optimizer": ("nesterov",)},
     )
     staleness_decay: float = option(
         0.0,
@@ -105,6 +123,11 @@ class ParameterServer:
         "on CPUs.",
         choices=("auto", "update", "optimizer", "none"),
     )
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether workers push in rounds, and wait for each other."""
+        return self.aggregation in ROUNDS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -158,7 +158,7 @@ class Training:
         shape = self._config.parameter_server
         if outstanding >= self._tasks.num_workers * shape.closures_per_worker:
             return False
-        if shape.aggregation == "sync":
+        if shape.is_synchronous:
             return True  # a round needs every worker; the parameter servers know when it is over
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
         return outstanding * self._config.env_steps_per_closure < left
@@ -261,7 +261,7 @@ class Training:
 
     def _drain(self) -> None:
         """Hears what is outstanding, so that counters and checkpoint agree."""
-        if self._reason == STOPPED or self._config.parameter_server.aggregation == "sync":
+        if self._reason == STOPPED or self._config.parameter_server.is_synchronous:
             self._store.halt()  # nobody waits for a round that will not be completed
         deadline = time.perf_counter() + (DRAIN_SECONDS if self._reason == STOPPED else math.inf)
         kinds = ("train", "freeze", "evaluation")

@@ -1,37 +1,159 @@
-"""How pushes become parameters: what each counts, and the step they make together.
+"""Ways of aggregating: what a pull is answered, how a push is judged, what makes a version.
 
-Pure arithmetic of one parameter server, in NumPy. Shapes: P parameters of its shard.
+One class for each value of `--aggregation`; another is one more class in `WAYS` and one more choice
+of the flag. Shapes: P parameters of a shard, W pushes of a round.
 """
 
+import abc
 import math
-from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from ps_dqn import optimizers
 from ps_dqn.config import Config, ParameterServer
-from ps_dqn.config.run import MOST_WORKERS_FOR_ROOT, OUTER_MOMENTUM
+from ps_dqn.state import Counters
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import Entry, Kind, PullRequest, PushHeader, Status
 
-# Numbers changed at a time: what one step reads and writes stays in a core's cache.
+# Numbers of every push of a round that are sorted at a time, so that they stay in a core's cache.
 CHUNK = 16_384
 
 
-def outer_momentum(config: ParameterServer) -> float:
-    """The Nesterov momentum of pushed changes."""
-    return OUTER_MOMENTUM if config.outer_momentum is None else config.outer_momentum
+class Combined(NamedTuple):
+    """Pushes that make one version together."""
+
+    vector: np.ndarray  # float32 [P]
+    weight: float  # what it counts
+    rate: float  # step size of a gradient
+    entries: list[Entry]
 
 
-def outer_learning_rate(config: ParameterServer, num_workers: int) -> float:
-    """The step size of pushed changes; momentum multiplies a lasting one by 1 / (1 - momentum)."""
-    if config.outer_learning_rate is not None:
-        return config.outer_learning_rate
-    step = 1.0 - outer_momentum(config)
-    if config.aggregation == "sync":
-        return step
-    return step / (num_workers**0.5 if num_workers <= MOST_WORKERS_FOR_ROOT else num_workers)
+class Aggregation(abc.ABC):
+    """How the pushes of the workers become versions of the parameters, on one server."""
+
+    def __init__(self, config: Config, num_workers: int):
+        """Has seen no push.
+
+        Args:
+            config: the experiment.
+            num_workers: workers of the run.
+        """
+        self._config = config.parameter_server
+        self._total_env_steps = config.run.total_env_steps
+        self._num_workers = num_workers
+
+    @abc.abstractmethod
+    def status(self, request: PullRequest, counters: Counters) -> Status:
+        """What a worker that asks for the parameters is to do."""
+
+    @abc.abstractmethod
+    def judge(self, header: PushHeader, staleness: int) -> Kind:
+        """What becomes of a push that is this many versions old: APPLIED, STALE or LATE."""
+
+    @abc.abstractmethod
+    def add(self, entry: Entry, vector: np.ndarray) -> Combined | None:
+        """Takes an applied push, float32 [P]; what makes a version now, if anything does."""
 
 
-def age_weight(age: int, decay: float, cutoff: int) -> float:
+class Asynchronous(Aggregation):
+    """Every push makes a version as it comes, unless it is too old (Dean et al. 2012)."""
+
+    def status(self, request: PullRequest, counters: Counters) -> Status:
+        """Nobody waits."""
+        return Status.READY
+
+    def judge(self, header: PushHeader, staleness: int) -> Kind:
+        """Refuses what is older than `max_staleness`."""
+        bound = self._config.max_staleness
+        return Kind.STALE if bound is not None and staleness > bound else Kind.APPLIED
+
+    def add(self, entry: Entry, vector: np.ndarray) -> Combined | None:
+        """The push alone."""
+        weight = age_weight(entry.staleness, self._config)
+        return Combined(vector, weight, messages.rate(entry.rate_bits), [entry])
+
+
+class Synchronous(Aggregation):
+    """Rounds: one push of every worker but the backups makes a version (Chen et al. 2016).
+
+    The mean of a round; a push computed on an older version, or after its round, is late.
+    """
+
+    def __init__(self, config: Config, num_workers: int):
+        super().__init__(config, num_workers)
+        self._size = num_workers - self._config.backup_workers  # W
+        self._round: dict[int, tuple[Entry, np.ndarray]] = {}  # by worker
+
+    def status(self, request: PullRequest, counters: Counters) -> Status:
+        """A worker waits for the others once it has pushed for a version."""
+        if counters.env_steps >= self._total_env_steps:
+            return Status.FINISHED
+        return Status.WAIT if request.contributed == counters.version else Status.READY
+
+    def judge(self, header: PushHeader, staleness: int) -> Kind:
+        """Refuses what is of an earlier round, and the second push of a worker."""
+        return Kind.LATE if staleness > 0 or header.worker in self._round else Kind.APPLIED
+
+    def add(self, entry: Entry, vector: np.ndarray) -> Combined | None:
+        """Keeps the push until its round is complete."""
+        self._round[entry.worker] = entry, vector
+        if len(self._round) < self._size:
+            return None
+        # In the order of the workers, not of arrival: sums of floats depend on it, and a
+        # synchronous run is to be the same every time.
+        entries, vectors = zip(*(self._round[each] for each in sorted(self._round)), strict=True)
+        self._round = {}
+        weights = [age_weight(each.staleness, self._config) for each in entries]
+        rate = math.fsum(messages.rate(each.rate_bits) for each in entries) / len(entries)
+        weight = math.fsum(weights) / len(weights)
+        return Combined(self.combine(vectors, weights), weight, rate, list(entries))
+
+    def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
+        """The mean of a round's vectors, float32 [P], each weighed by its own age."""
+        shares = np.array(weights) * (len(weights) / (math.fsum(weights) or 1.0))
+        total = np.float32(shares[0]) * vectors[0]
+        for share, vector in zip(shares[1:], vectors[1:], strict=True):
+            total += vector if share == 1.0 else np.float32(share) * vector
+        total /= np.float32(len(vectors))
+        return total
+
+
+class TrimmedMean(Synchronous):
+    """Rounds of which each coordinate's largest and smallest numbers do not count.
+
+    What remains is averaged (Yin et al. 2018, arXiv:1803.01498), so a minority of workers that push
+    garbage cannot move the parameters far. Ages do not weigh: in a round all are of one version.
+    """
+
+    def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
+        """The mean of each coordinate without `trim_fraction` of the round at either end."""
+        trimmed = num_trimmed(self._config.trim_fraction, len(vectors))
+        return _between(vectors, trimmed, len(vectors) - trimmed)
+
+
+class Median(Synchronous):
+    """Rounds of which each coordinate's median counts (Yin et al. 2018, arXiv:1803.01498)."""
+
+    def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
+        """The median of each coordinate; of an even number the mean of the two in the middle."""
+        middle = (len(vectors) - 1) // 2
+        return _between(vectors, middle, len(vectors) - middle)
+
+
+WAYS: dict[str, type[Aggregation]] = {
+    "async": Asynchronous,
+    "sync": Synchronous,
+    "trimmed_mean": TrimmedMean,
+    "median": Median,
+}
+
+
+def make(config: Config, num_workers: int) -> Aggregation:
+    """The way of aggregating that the configuration names."""
+    return WAYS[config.parameter_server.aggregation](config, num_workers)
+
+
+def age_weight(age: int, config: ParameterServer) -> float:
     """How much a push counts whose parameters are `age` versions old: e^(-decay·age)·g(age).
 
     The gate g falls along a cosine from 1 to 0 at the cut-off (Shah and Sun 2026,
@@ -39,97 +161,25 @@ def age_weight(age: int, decay: float, cutoff: int) -> float:
 
     Args:
         age: versions made between its pull and its push.
-        decay: per version; 0 leaves the exponential out.
-        cutoff: where the gate closes; 0 leaves the gate out.
+        config: `staleness_decay`, 0 leaves the exponential out; `staleness_cutoff`, 0 the gate.
     """
+    decay, cutoff = config.staleness_decay, config.staleness_cutoff
     gate = 1.0
     if cutoff:
         gate = 0.5 * (1 + math.cos(math.pi * min(age / cutoff, 1.0)))
     return math.exp(-decay * age) * gate
 
 
-def mean(pushes: Mapping[int, np.ndarray]) -> np.ndarray:
-    """The mean of the workers' vectors, float32 [P].
-
-    Added up in the order of the workers, not of arrival: sums of floats depend on it, and a
-    synchronous run is to be the same every time.
-    """
-    first, *others = (pushes[worker] for worker in sorted(pushes))
-    total = first.copy()
-    for vector in others:
-        total += vector
-    total /= np.float32(len(pushes))
-    return total
+def num_trimmed(fraction: float, size: int) -> int:
+    """Pushes of a round of this size that do not count at either end; one is always left."""
+    return min(int(fraction * size), (size - 1) // 2)
 
 
-class Rule:
-    """Applies a gradient, or a change of the parameters, to a shard."""
-
-    def __init__(self, config: Config, num_workers: int):
-        """With one local update pushes are gradients, for the optimizer; with more, changes.
-
-        Changes are the negative gradients of an outer optimizer (Douillard et al. 2023,
-        arXiv:2311.08105; with workers that do not wait, Liu et al. 2024, arXiv:2401.09135).
-        """
-        shape, learning = config.parameter_server, config.learning
-        self._takes_gradients = shape.local_updates == 1
-        self._optimizer: optimizers.Optimizer | None = None
-        if self._takes_gradients:
-            self._optimizer = optimizers.build(learning)
-        elif momentum := outer_momentum(shape):
-            self._optimizer = optimizers.Momentum(momentum, nesterov=True)
-        self._outer_learning_rate = outer_learning_rate(shape, num_workers)
-        self._average_step = 1.0 - learning.average_decay**shape.local_updates
-
-    @property
-    def num_slots(self) -> int:
-        """Vectors of the shard's shape that go with the parameters."""
-        return self._optimizer.num_slots if self._optimizer else 0
-
-    def apply(
-        self,
-        online: np.ndarray,
-        average: np.ndarray,
-        slots: list[np.ndarray],
-        vector: np.ndarray,
-        rate: float,
-        weight: float,
-        step: int,
-    ) -> None:
-        """Makes one step, in place.
-
-        Args:
-            online: the parameters, float32 [P].
-            average: their moving average, which follows, float32 [P].
-            slots: `num_slots` times float32 [P].
-            vector: gradient or change, float32 [P].
-            rate: step size of a gradient.
-            weight: what the push counts.
-            step: how many steps this one makes, counted from 1.
-        """
-        for start in range(0, len(online), CHUNK):
-            part = slice(start, start + CHUNK)
-            self._step(online[part], [slot[part] for slot in slots], vector[part], rate, weight,
-                       step)  # fmt: skip
-            average[part] += self._average_step * (online[part] - average[part])
-
-    def _step(
-        self,
-        online: np.ndarray,
-        slots: list[np.ndarray],
-        vector: np.ndarray,
-        rate: float,
-        weight: float,
-        step: int,
-    ) -> None:
-        if self._optimizer is None:
-            online += (weight * self._outer_learning_rate) * vector
-            return
-        if self._takes_gradients:
-            # The step size is weighed: Adam and its like would undo a weight of the gradient.
-            gradient, rate = vector, weight * rate
-        else:
-            gradient, rate = -weight * vector, self._outer_learning_rate
-        online[:], kept = self._optimizer.apply(online, slots, gradient, rate, float(step))
-        for slot, new in zip(slots, kept, strict=True):
-            slot[:] = new
+def _between(vectors: tuple[np.ndarray, ...], low: int, high: int) -> np.ndarray:
+    """The mean of each coordinate's ordered numbers `low` to before `high`, float32 [P]."""
+    found = np.empty_like(vectors[0])
+    for start in range(0, len(found), CHUNK):
+        part = slice(start, start + CHUNK)
+        ordered = np.sort(np.stack([vector[part] for vector in vectors]), axis=0)  # [W, chunk]
+        found[part] = ordered[low:high].mean(axis=0)
+    return found

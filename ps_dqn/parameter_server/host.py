@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.config import Config
+from ps_dqn.parameter_server import vectors
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import Counters, State
 from ps_dqn.telemetry.figures import ServerFigures
@@ -69,12 +70,13 @@ class ParameterHost:
         self._shard = None
 
     def _create(
-        self, session: np.ndarray, config: bytes, shape: np.ndarray, initial: np.ndarray
+        self, session: np.ndarray, config: bytes, sizes: np.ndarray, initial: np.ndarray
     ) -> list[Any]:
-        num_ps, num_workers = map(int, shape)
+        num_ps, num_workers, num_parameters = map(int, sizes)
         parsed = Config.from_json(config.decode())
         self._size = len(initial)
-        self._shard = Shard(parsed, int(session), num_ps, num_workers, initial)
+        held = vectors.make(parsed, num_workers, initial, num_parameters)
+        self._shard = Shard(parsed, int(session), num_ps, num_workers, held)
         return [np.int32(1)]
 
 

@@ -1,8 +1,41 @@
-"""Which pushes a parameter server has seen: what is staged, and what was decided."""
+"""The log that every parameter server follows, and the tickets that make a push count once."""
+
+import collections
 
 import numpy as np
 
-from ps_dqn.wire.messages import Kind
+from ps_dqn.wire.messages import Entry, Kind
+
+# Entries the first server keeps for the others: far more than can be on their way.
+LOG_LENGTH = 10_000
+
+
+class Log:
+    """Where a server is in the log; on the first one of several, its newest entries too."""
+
+    def __init__(self, is_shared: bool):
+        """Is empty; entries are kept where other servers follow."""
+        self._is_shared = is_shared
+        self._entries: collections.deque[Entry] = collections.deque(maxlen=LOG_LENGTH)
+        self.next_index = 0  # the first entry that this server lacks
+
+    def append(self, entry: Entry) -> None:
+        """Writes an entry, on the first server."""
+        if self._is_shared:
+            self._entries.append(entry)
+
+    def since(self, index: int) -> list[Entry]:
+        """The entries from an index on.
+
+        Raises:
+            RuntimeError: they are not kept any more.
+        """
+        if not self._is_shared or index >= self.next_index:
+            return []
+        first = self._entries[0].position
+        if index < first:
+            raise RuntimeError(f"a server lacks entry {index} of the log, which is gone")
+        return [self._entries[i] for i in range(index - first, len(self._entries))]
 
 
 class Tickets:

@@ -10,24 +10,25 @@ that a server lacks.
 Shapes: P parameters of this shard.
 """
 
-import collections
-import math
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import aggregation
-from ps_dqn.parameter_server.log import Tickets
+from ps_dqn.parameter_server.aggregation import Combined
+from ps_dqn.parameter_server.log import Log, Tickets
+from ps_dqn.parameter_server.target import TargetRule
 from ps_dqn.state import Counters, State
 from ps_dqn.telemetry.ledger import ServerLedger
 from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Entry, Kind, PullHeader, PullRequest, PushHeader, Status
 
-# Entries the first server keeps for the others: far more than can be on their way.
-LOG_LENGTH = 10_000
+if TYPE_CHECKING:  # tests of the protocol hold NumPy arrays instead, without TensorFlow
+    from ps_dqn.parameter_server.vectors import Vectors
+
 _NO_PUSH = PushHeader(*[0] * len(PushHeader._fields))  # of no session, and no ticket
 
 
@@ -35,7 +36,7 @@ class Shard:
     """One parameter server's part of everything; its methods may be called by several threads."""
 
     def __init__(
-        self, config: Config, session: int, num_ps: int, num_workers: int, initial: np.ndarray
+        self, config: Config, session: int, num_ps: int, num_workers: int, parameters: "Vectors"
     ):
         """Begins a run.
 
@@ -44,27 +45,18 @@ class Shard:
             session: the run; requests of another change nothing.
             num_ps: parameter servers of the run.
             num_workers: its workers.
-            initial: this server's part of the first parameters, float32 [P].
+            parameters: this server's part of the vectors, as they are at first.
         """
-        shape = config.parameter_server
-        self._config, self._session = config, session
-        self._total_env_steps = config.run.total_env_steps
-        self._is_sync = shape.aggregation == "sync"
-        self._round_size = num_workers - shape.backup_workers
-        self._alone = num_ps == 1
-        self._rule = aggregation.Rule(config, num_workers)
-        self._online = initial.astype(np.float32)
-        self._target, self._average = self._online.copy(), self._online.copy()
-        self._frozen = self._online.copy()
-        self._slots = [np.zeros_like(self._online) for _ in range(self._rule.num_slots)]
+        options = config.parameter_server
+        self._session = session
+        self._pull_dtype, self._push_dtype = options.pull_wire_dtype, options.push_wire_dtype
+        self._parameters = parameters
+        self._aggregation = aggregation.make(config, num_workers)
+        self._target_rule = TargetRule(config)
+        self._tickets, self._log = Tickets(), Log(is_shared=num_ps > 1)
         self._counters = Counters(0, 0, 0, 0)
         self._target_version = 0
         self._checkpoint: State | None = None
-        self._round: dict[int, np.ndarray] = {}
-        self._round_entries: list[Entry] = []
-        self._tickets = Tickets()
-        self._log: collections.deque[Entry] = collections.deque(maxlen=LOG_LENGTH)
-        self._next_index = 0
         self._halted = False
         self._pulls: dict[bool, np.ndarray] = {}
         self._lock = threading.Lock()
@@ -72,12 +64,12 @@ class Shard:
 
     def pull(self, request: np.ndarray) -> np.ndarray:
         """The parameters, and the target if the worker has an older one; one uint8 message."""
-        asked = messages.unpack(PullRequest, request)
+        wanted = messages.unpack(PullRequest, request)
         with self._lock:
-            status = self._status(asked)
+            status = self._status(wanted)
             if status is not Status.READY:
                 return messages.new(self._pull_header(status, False), 0)
-            with_target = asked.target_version != self._target_version
+            with_target = wanted.target_version != self._target_version
             if with_target not in self._pulls:
                 self._pulls[with_target] = self._encode(with_target)
             message = self._pulls[with_target]
@@ -89,7 +81,7 @@ class Shard:
         started = time.perf_counter()
         with self._lock:
             header = self._stage(message)
-            verdict = self._decide(header, self._next_index)
+            verdict = self._decide(header, self._log.next_index)
             self._ledger.pushed(len(message), time.perf_counter() - started)
             return verdict
 
@@ -98,7 +90,7 @@ class Shard:
         with self._lock:
             self._stage(message)
             self._ledger.pushed(len(message), 0.0)
-            return self._next_index
+            return self._log.next_index
 
     def decide(self, request: np.ndarray) -> np.ndarray:
         """On the first server: what becomes of a push that all servers have staged.
@@ -121,14 +113,15 @@ class Shard:
         started = time.perf_counter()
         with self._lock:
             for entry in messages.entries(verdict):
-                if entry.position > self._next_index:
+                if entry.position > self._log.next_index:
                     raise RuntimeError(
-                        f"the log goes on at {entry.position}, this server lacks {self._next_index}"
+                        f"the log goes on at {entry.position}, this server lacks entry "
+                        f"{self._log.next_index}"
                     )
-                if entry.position == self._next_index:
+                if entry.position == self._log.next_index:
                     self._follow(entry)
             self._ledger.worked(time.perf_counter() - started)
-            return self._next_index
+            return self._log.next_index
 
     def mark(self, kind: Kind, known: int) -> np.ndarray:
         """On the first server: writes FREEZE or CHECKPOINT; a verdict and entries from `known`."""
@@ -143,12 +136,12 @@ class Shard:
 
     def next_index(self) -> int:
         """The first entry of the log that this server lacks."""
-        return self._next_index
+        return self._log.next_index
 
     def frozen(self) -> np.ndarray:
         """The average when it was frozen last, float32 [P]."""
         with self._lock:
-            return self._frozen
+            return self._parameters.frozen()
 
     def checkpoint(self) -> State:
         """Everything when it was last marked; this server's part."""
@@ -159,9 +152,7 @@ class Shard:
     def restore(self, state: State) -> None:
         """Puts this server's part of a state back; before the first push."""
         with self._lock:
-            self._online, self._target = state.online.copy(), state.target.copy()
-            self._average, self._frozen = state.average.copy(), state.average.copy()
-            self._slots = [slot.copy() for slot in state.slots]
+            self._parameters.restore(state)
             self._counters = state.counters
             self._target_version += 1
             self._pulls.clear()
@@ -176,7 +167,7 @@ class Shard:
         with self._lock:
             return {
                 **self._counters._asdict(),
-                "entries": self._next_index,
+                "entries": self._log.next_index,
                 "applied": self._ledger.applied,
                 "sum_of_tickets": self._ledger.sum_of_tickets,
                 "staged": self._tickets.staged,
@@ -187,16 +178,12 @@ class Shard:
         with self._lock:
             return self._ledger.as_dict()
 
-    def _status(self, asked: PullRequest) -> Status:
-        if asked.session != self._session:
+    def _status(self, request: PullRequest) -> Status:
+        if request.session != self._session:
             return Status.FOREIGN
         if self._halted:
             return Status.FINISHED
-        if not self._is_sync:
-            return Status.READY
-        if self._counters.env_steps >= self._total_env_steps:
-            return Status.FINISHED
-        return Status.WAIT if asked.contributed == self._counters.version else Status.READY
+        return self._aggregation.status(request, self._counters)
 
     def _pull_header(self, status: Status, with_target: bool) -> PullHeader:
         version, updates, env_steps, episodes = self._counters
@@ -205,9 +192,9 @@ class Shard:
         )
 
     def _encode(self, with_target: bool) -> np.ndarray:
-        dtype = self._config.parameter_server.pull_wire_dtype
-        size = encoding.padded(encoding.size(len(self._online), dtype))
-        vectors = [self._online, self._target] if with_target else [self._online]
+        dtype, parameters = self._pull_dtype, self._parameters
+        size = encoding.padded(encoding.size(parameters.size, dtype))
+        vectors = [parameters.online(), *([parameters.target()] if with_target else [])]
         message = messages.new(self._pull_header(Status.READY, with_target), size * len(vectors))
         for i, vector in enumerate(vectors):
             start = messages.HEADER + i * size
@@ -225,29 +212,22 @@ class Shard:
 
     def _decide(self, header: PushHeader, known: int) -> np.ndarray:
         if header.session != self._session:
-            return self._verdict(Kind.LATE, True, 0, self._next_index)
+            return self._verdict(Kind.LATE, True, 0, self._log.next_index)
         decision = self._tickets.decision(header.ticket)
         if decision is not None:
             self._ledger.duplicates += 1
             return self._verdict(decision, True, 0, known)
         staleness = max(self._counters.version - header.base_version, 0)
-        kind = self._judge(header, staleness)
+        kind = Kind.WITHHELD
+        if header.kind != Kind.WITHHELD:
+            kind = self._aggregation.judge(header, staleness)
         self._write(kind, header, staleness)
         return self._verdict(kind, False, staleness, known)
-
-    def _judge(self, header: PushHeader, staleness: int) -> Kind:
-        if header.kind == Kind.WITHHELD:
-            return Kind.WITHHELD
-        if self._is_sync:
-            too_late = staleness > 0 or header.worker in self._round
-            return Kind.LATE if too_late else Kind.APPLIED
-        bound = self._config.parameter_server.max_staleness
-        return Kind.STALE if bound is not None and staleness > bound else Kind.APPLIED
 
     def _write(self, kind: Kind, header: PushHeader, staleness: int) -> None:
         """Adds an entry to the log, and follows it here."""
         entry = Entry(
-            position=self._next_index,
+            position=self._log.next_index,
             kind=kind,
             ticket=header.ticket,
             attempt=header.attempt,
@@ -259,66 +239,48 @@ class Shard:
             episodes=header.episodes,
             rate_bits=header.rate_bits,
         )
-        if not self._alone:
-            self._log.append(entry)
+        self._log.append(entry)
         self._follow(entry)
 
     def _verdict(self, kind: Kind, duplicate: bool, staleness: int, known: int) -> np.ndarray:
         numbers = [int(kind), int(duplicate), staleness, *self._counters]
-        if not self._alone and known < self._next_index:
-            first = self._log[0].position
-            if known < first:
-                raise RuntimeError(f"a server lacks entry {known} of the log, which is gone")
-            for place in range(known - first, len(self._log)):
-                numbers.extend(self._log[place])
+        for entry in self._log.since(known):
+            numbers.extend(entry)
         return messages.pack(numbers)
 
     def _follow(self, entry: Entry) -> None:
         """Does what an entry says; the only place where anything changes."""
-        self._next_index = entry.position + 1
+        self._log.next_index = entry.position + 1
         self._pulls.clear()
         kind = Kind(entry.kind)
         if kind is Kind.FREEZE:
-            self._frozen = self._average.copy()
+            self._parameters.freeze()
             return
         if kind is Kind.CHECKPOINT:
-            self._checkpoint = self._state()
+            self._checkpoint = self._parameters.state(self._counters)
             return
         if kind is Kind.APPLIED:
             message = self._tickets.message(entry.ticket, entry.attempt)
-            dtype = self._config.parameter_server.push_wire_dtype
-            vector = messages.vector(message, len(self._online), dtype)
-            if self._is_sync:
-                self._contribute(entry, vector)
-            else:
-                self._apply(vector, [entry])
+            vector = messages.vector(message, self._parameters.size, self._push_dtype)
+            combined = self._aggregation.add(entry, vector)
+            if combined is not None:
+                self._make_version(combined)
         else:
             self._count([entry], made_version=False)
         self._tickets.decide(entry.ticket, kind)
         self._tickets.raise_oldest(entry.oldest)
         self._ledger.decided(entry)
 
-    def _contribute(self, entry: Entry, vector: np.ndarray) -> None:
-        """Keeps a push until its round is complete; counters move then, for all of it at once."""
-        self._round[entry.worker] = vector
-        self._round_entries.append(entry)
-        if len(self._round) == self._round_size:
-            vector = aggregation.mean(self._round)
-            self._apply(vector, self._round_entries)
-            self._round, self._round_entries = {}, []
-
-    def _apply(self, vector: np.ndarray, entries: list[Entry]) -> None:
-        shape = self._config.parameter_server
-        weight = aggregation.age_weight(
-            entries[0].staleness, shape.staleness_decay, shape.staleness_cutoff
-        )
-        # Summed exactly, so that the order of arrival does not show.
-        rate = math.fsum(messages.rate(entry.rate_bits) for entry in entries) / len(entries)
-        step = self._counters.version + 1
-        self._rule.apply(self._online, self._average, self._slots, vector, rate, weight, step)
+    def _make_version(self, combined: Combined) -> None:
+        """Changes parameters and target; counters move for all pushes of the version at once."""
         before = self._counters.updates
-        self._count(entries, made_version=True)
-        self._move_target(before)
+        self._count(combined.entries, made_version=True)
+        after = self._counters
+        copies = self._target_rule.is_due(before, after.updates)
+        self._parameters.step(
+            combined.vector, combined.rate, combined.weight, after.version, copies
+        )
+        self._target_version += copies or self._target_rule.share > 0
 
     def _count(self, entries: list[Entry], made_version: bool) -> None:
         version, updates, env_steps, episodes = self._counters
@@ -327,25 +289,4 @@ class Shard:
             updates + sum(entry.updates for entry in entries),
             env_steps + sum(entry.env_steps for entry in entries),
             episodes + sum(entry.episodes for entry in entries),
-        )
-
-    def _move_target(self, updates_before: int) -> None:
-        learning, shape = self._config.learning, self._config.parameter_server
-        if learning.tau:
-            share = np.float32(1.0 - (1.0 - learning.tau) ** shape.local_updates)
-            self._target += share * (self._online - self._target)
-            self._target_version += 1
-            return
-        # Crossed, not equal: a push may jump over the exact number.
-        period = learning.target_update_period
-        if not period:
-            return  # nobody asks for it
-        if self._counters.updates // period > updates_before // period:
-            self._target[:] = self._online
-            self._target_version += 1
-
-    def _state(self) -> State:
-        slots = tuple(slot.copy() for slot in self._slots)
-        return State(
-            self._online.copy(), self._target.copy(), self._average.copy(), slots, self._counters
         )

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server import aggregation
+from ps_dqn.parameter_server.rule import Rule
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import bridge, failures, messages
 from ps_dqn.wire.messages import Kind, Verdict
@@ -45,12 +45,12 @@ class ParameterStore:
         self.sizes = messages.shard_sizes(len(initial), num_ps)
         self._starts = np.cumsum([0, *self.sizes])
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
-        self._num_slots = aggregation.Rule(config, num_workers).num_slots
-        shape = np.array([num_ps, num_workers], np.int64)
+        self._num_slots = Rule(config, num_workers).num_slots
+        sizes = np.array([num_ps, num_workers, len(initial)], np.int64)
         for i, part in enumerate(self._parts(initial)):
             with tf.device(self._devices[i]):
                 bridge.take_error(bridge.server(i))  # of an earlier run
-            inputs = [np.int64(self.session), config.to_json(), shape, part.astype(np.float32)]
+            inputs = [np.int64(self.session), config.to_json(), sizes, part.astype(np.float32)]
             self._ask("create", i, inputs, [_MARK])
 
     # In closures, which are traced by the coordinator and run on workers.

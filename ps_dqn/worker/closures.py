@@ -145,7 +145,7 @@ class Closures:
         def pull() -> _Pulled:
             return _Pulled(*bridge.call("pulled", worker, self._store.pull(requests), specs))
 
-        if self._config.parameter_server.aggregation == "async":
+        if not self._config.parameter_server.is_synchronous:
             return pull()
         nothing = _Pulled(*(tf.zeros(spec.shape, spec.dtype) for spec in specs))
         return tf.while_loop(

@@ -96,7 +96,7 @@ class Exchange:
         versions = {each.version for each in headers}
         if Status.FINISHED in statuses:
             return Status.FINISHED
-        if Status.WAIT in statuses or (self._config.aggregation == "sync" and len(versions) > 1):
+        if Status.WAIT in statuses or (self._config.is_synchronous and len(versions) > 1):
             return self._be_patient()
         self._waiting_since, self._wait = None, FIRST_WAIT
         online = self._vectors(replies, headers)

@@ -1,189 +1,45 @@
-"""How pushes become steps, one by one or in rounds, against formulas written out in float64."""
+"""How pushes become versions, one by one or in rounds."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-from test_shard import SIZE, Server, close, start, vector
+from test_shard import SIZE, Server, close, make_config, start, vector
 
-from ps_dqn.config import Config
+from ps_dqn.config.run import ROUNDS
 from ps_dqn.parameter_server import aggregation
-from ps_dqn.parameter_server.aggregation import CHUNK, Rule
+from ps_dqn.parameter_server.aggregation import CHUNK, age_weight
 from ps_dqn.state import Counters, State
-from ps_dqn.wire.messages import Kind, Status, Verdict
-
-EPSILON = 1e-4
-
-
-def make_config(**options) -> Config:
-    defaults = {"num_envs_per_worker": 1, "average_decay": 0.0, "optimizer_epsilon": EPSILON}
-    return Config.from_values({**defaults, **options})
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import Entry, Kind, Status, Verdict
 
 
 def vectors(count: int, size: int = SIZE) -> np.ndarray:
     return np.random.default_rng(8).normal(size=(count, size)).astype(np.float32)
 
 
-class Walk:
-    """A rule, what it works on, and the path it takes."""
-
-    def __init__(self, config: Config, num_workers: int = 1, size: int = SIZE):
-        self.rule = Rule(config, num_workers)
-        self.online = np.linspace(-1, 1, size).astype(np.float32)
-        self.average = self.online.copy()
-        self.slots = [np.zeros(size, np.float32) for _ in range(self.rule.num_slots)]
-        self.steps = 0
-
-    def step(self, vector: np.ndarray, rate: float = 0.0, weight: float = 1.0) -> np.ndarray:
-        self.steps += 1
-        before = vector.copy()
-        self.rule.apply(self.online, self.average, self.slots, vector, rate, weight, self.steps)
-        assert vector.tolist() == before.tolist(), "the push itself is left alone"
-        for each in (self.online, self.average, *self.slots):
-            assert each.dtype == np.float32
-        return self.online.astype(np.float64)
+def weight(age: int, decay: float, cutoff: int) -> float:
+    config = make_config(staleness_decay=decay, staleness_cutoff=cutoff)
+    return age_weight(age, config.parameter_server)
 
 
-# One local update: gradients, for the optimizer of the configuration.
+def entry(worker: int, staleness: int = 0, rate: float = 0.1) -> Entry:
+    values = dict.fromkeys(Entry._fields, 0)
+    values |= {"worker": worker, "staleness": staleness, "rate_bits": messages.bits(rate)}
+    return Entry(**values)
 
 
-def adam(x, slots, g, rate, t):
-    slots[0] = 0.9 * slots[0] + 0.1 * g
-    slots[1] = 0.999 * slots[1] + 0.001 * g**2
-    corrected = rate * math.sqrt(1 - 0.999**t) / (1 - 0.9**t)
-    return x - corrected * slots[0] / (np.sqrt(slots[1]) + EPSILON)
-
-
-def rmsprop(x, slots, g, rate, t):
-    slots[0] = 0.95 * slots[0] + 0.05 * g**2
-    return x - rate * g / np.sqrt(slots[0] + EPSILON)
-
-
-def adagrad(x, slots, g, rate, t):
-    slots[0] = slots[0] + g**2
-    return x - rate * g / (np.sqrt(slots[0]) + EPSILON)
-
-
-def sgd(x, slots, g, rate, t):
-    slots[0] = 0.8 * slots[0] + g
-    return x - rate * slots[0]
-
-
-OPTIMIZERS = {"adam": (adam, 2), "rmsprop": (rmsprop, 1), "adagrad": (adagrad, 1), "sgd": (sgd, 1)}
-
-
-@pytest.mark.parametrize("weighed", [False, True])
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_gradients_go_to_the_optimizer_and_weights_to_its_step_size(name, weighed):
-    formula, num_slots = OPTIMIZERS[name]
-    momentum = {"momentum": 0.8} if name == "sgd" else {}
-    walk = Walk(make_config(local_updates=1, optimizer=name, **momentum))
-    expected, slots = walk.online.astype(np.float64), [np.zeros(SIZE)] * num_slots
-    assert walk.rule.num_slots == num_slots
-    for t, gradient in enumerate(vectors(12), start=1):
-        rate = 0.02 / t
-        weight = 0.5**t if weighed else 1.0
-        expected = formula(expected, slots, gradient, weight * rate, t)
-        assert walk.step(gradient, rate, weight) == close(expected)
-        for slot, wanted in zip(walk.slots, slots, strict=True):
-            assert slot == close(wanted, 1e-5)
-
-
-# More local updates: changes, for the outer optimizer.
-
-
-def test_a_change_is_added_times_the_step_size_and_its_weight():
-    walk = Walk(make_config(local_updates=4, outer_learning_rate=0.25, outer_momentum=0.0))
-    assert walk.rule.num_slots == 0
-    expected = walk.online.astype(np.float64)
-    for change, weight in zip(vectors(5), (1.0, 0.5, 0.1, 0.0, 2.0), strict=True):
-        expected = expected + 0.25 * weight * change
-        # The learning rate is the worker's business.
-        assert walk.step(change, rate=123.0, weight=weight) == close(expected)
-
-
-def test_changes_may_have_nesterov_momentum():
-    walk = Walk(make_config(local_updates=4, outer_learning_rate=0.7, outer_momentum=0.9))
-    assert walk.rule.num_slots == 1
-    expected, velocity = walk.online.astype(np.float64), np.zeros(SIZE)
-    for change, weight in zip(vectors(6), (1.0, 1.0, 0.5, 1.0, 0.0, 1.0), strict=True):
-        # A change is the negative of a gradient (Sutskever et al. 2013, in the form of DiLoCo).
-        gradient = -weight * change
-        velocity = 0.9 * velocity + gradient
-        expected = expected - 0.7 * (gradient + 0.9 * velocity)
-        assert walk.step(change, rate=123.0, weight=weight) == close(expected)
-        assert walk.slots[0] == close(velocity)
-
-
-def test_the_default_momentum_is_one_half():
-    default = make_config(local_updates=2).parameter_server
-    assert aggregation.outer_momentum(default) == 0.5
-    none = make_config(local_updates=2, outer_momentum=0.0).parameter_server
-    assert aggregation.outer_momentum(none) == 0.0
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.75])
-def test_the_default_step_size_depends_on_momentum_and_who_waits_for_whom(momentum):
-    for options, num_workers, wanted in [
-        ({"aggregation": "sync"}, 4, 1.0 - momentum),
-        ({"aggregation": "async"}, 1, 1.0 - momentum),
-        ({"aggregation": "async"}, 4, 0.5 * (1.0 - momentum)),
-        ({"aggregation": "async"}, 2, 0.5**0.5 * (1.0 - momentum)),
-        ({"aggregation": "async"}, 5, (1.0 - momentum) / 5),
-        ({"aggregation": "async", "outer_learning_rate": 0.125}, 4, 0.125),
-        ({"aggregation": "sync", "outer_learning_rate": 0.125}, 4, 0.125),
-        ({"aggregation": "async", "outer_learning_rate": 0.0}, 4, 0.0),
-    ]:
-        config = make_config(local_updates=2, outer_momentum=momentum, **options)
-        rate = aggregation.outer_learning_rate(config.parameter_server, num_workers)
-        assert rate == pytest.approx(wanted)
-        walk = Walk(config, num_workers)
-        before = walk.online.astype(np.float64)
-        change = vectors(1)[0]
-        # From rest, Nesterov's first step is 1 + momentum times as long.
-        assert walk.step(change) == close(before + wanted * (1 + momentum) * change)
-
-
-@pytest.mark.parametrize("local_updates", [1, 3])
-@pytest.mark.parametrize("decay", [0.0, 0.9])
-def test_the_average_follows_as_after_that_many_updates(local_updates, decay):
-    walk = Walk(make_config(local_updates=local_updates, average_decay=decay))
-    expected = walk.average.astype(np.float64)
-    for push in vectors(6):
-        online = walk.step(push, rate=0.05)
-        for _ in range(local_updates):
-            expected = decay * expected + (1 - decay) * online
-        assert walk.average == close(expected)
-    assert (walk.average == walk.online).all() == (decay == 0.0)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"local_updates": 1, "optimizer": "adam"},
-        {"local_updates": 2},
-        {"local_updates": 2, "outer_momentum": 0.9},
-    ],
-)
-@pytest.mark.parametrize("size", [CHUNK - 1, CHUNK, 2 * CHUNK + 5])
-def test_a_long_vector_is_treated_like_many_short_ones(options, size):
-    # Long vectors are worked on in pieces; each number has its own way, whatever is beside it.
-    config = make_config(average_decay=0.9, **options)
-    whole = Walk(config, size=size)
-    cut = size // 3
-    parts = [Walk(config, size=size) for _ in range(2)]
-    for part, place in zip(parts, (slice(0, cut), slice(cut, size)), strict=True):
-        part.online, part.average = part.online[place], part.average[place]
-        part.slots = [slot[place] for slot in part.slots]
-    for push in vectors(3, size):
-        whole.step(push, rate=0.01)
-        parts[0].step(push[:cut], rate=0.01)
-        parts[1].step(push[cut:], rate=0.01)
-    for name in ("online", "average"):
-        joined = np.concatenate([getattr(part, name) for part in parts])
-        np.testing.assert_array_equal(getattr(whole, name), joined)
-    assert (whole.online != np.linspace(-1, 1, size).astype(np.float32)).all()
+def combined(pushes: dict[int, np.ndarray], ages=(), **options) -> aggregation.Combined:
+    """What a round of these pushes makes, in the order in which they come."""
+    config = make_config(**({"aggregation": "sync"} | options))
+    way = aggregation.WAYS[config.parameter_server.aggregation](config, len(pushes))
+    *earlier, last = [
+        way.add(entry(worker, age), pushed)
+        for (worker, pushed), age in itertools.zip_longest(pushes.items(), ages, fillvalue=0)
+    ]
+    assert earlier == [None] * len(earlier)
+    return last
 
 
 # What a push counts, and the mean of several.
@@ -191,42 +47,95 @@ def test_a_long_vector_is_treated_like_many_short_ones(options, size):
 
 @pytest.mark.parametrize("age", [0, 1, 2, 7, 8, 9, 100])
 def test_age_weight_is_an_exponential_times_a_gate(age):
-    assert aggregation.age_weight(age, 0.0, 0) == 1.0
+    assert weight(age, 0.0, 0) == 1.0
     exponential = 2.718281828459045 ** (-0.3 * age)
-    assert aggregation.age_weight(age, 0.3, 0) == pytest.approx(exponential, abs=1e-12)
+    assert weight(age, 0.3, 0) == pytest.approx(exponential, abs=1e-12)
     gate = 0.5 + 0.5 * np.cos(np.pi * age / 8) if age < 8 else 0.0
-    assert aggregation.age_weight(age, 0.0, 8) == pytest.approx(gate, abs=1e-12)
-    assert aggregation.age_weight(age, 0.3, 8) == pytest.approx(exponential * gate, abs=1e-12)
+    assert weight(age, 0.0, 8) == pytest.approx(gate, abs=1e-12)
+    assert weight(age, 0.3, 8) == pytest.approx(exponential * gate, abs=1e-12)
 
 
 def test_age_weight_at_known_places():
-    assert aggregation.age_weight(0, 5.0, 1) == 1.0
-    assert aggregation.age_weight(4, 0.0, 8) == pytest.approx(0.5)
-    assert aggregation.age_weight(1, math.log(2), 0) == pytest.approx(0.5)
-    assert aggregation.age_weight(1, math.log(2), 2) == pytest.approx(0.25)
+    assert weight(0, 5.0, 1) == 1.0
+    assert weight(4, 0.0, 8) == pytest.approx(0.5)
+    assert weight(1, math.log(2), 0) == pytest.approx(0.5)
+    assert weight(1, math.log(2), 2) == pytest.approx(0.25)
+
+
+def mean(pushes: dict[int, np.ndarray]) -> np.ndarray:
+    return combined(pushes).vector
 
 
 def test_mean_is_that_of_the_workers_in_any_order_to_the_last_bit():
     rng = np.random.default_rng(4)
     # Of very different sizes, so that the order of adding shows.
     pushes = (rng.normal(size=(5, 1000)) * 10.0 ** rng.integers(-6, 6, (5, 1))).astype(np.float32)
-    in_order = aggregation.mean(dict(enumerate(pushes)))
+    in_order = mean(dict(enumerate(pushes)))
     error = np.abs(in_order - pushes.astype(np.float64).mean(axis=0))
     assert (error <= 1e-6 * np.abs(pushes).max(axis=0)).all()
     for _ in range(10):
         order = rng.permutation(5)
-        assert aggregation.mean({i: pushes[i] for i in order}).tolist() == in_order.tolist()
+        assert mean({i: pushes[i] for i in order}).tolist() == in_order.tolist()
     backwards = pushes[4] + pushes[3] + pushes[2] + pushes[1] + pushes[0]
     assert (backwards / np.float32(5) != in_order).any(), "or nothing is shown"
 
 
 def test_mean_leaves_the_pushes_alone():
     pushes = {0: np.ones(3, np.float32), 1: np.full(3, 3, np.float32)}
-    assert aggregation.mean(pushes).tolist() == [2, 2, 2]
+    assert mean(pushes).tolist() == [2, 2, 2]
     assert pushes[0].tolist() == [1, 1, 1]
     alone = {7: np.ones(3, np.float32)}
-    assert aggregation.mean(alone).tolist() == [1, 1, 1]
-    assert aggregation.mean(alone) is not alone[7]
+    assert mean(alone).tolist() == [1, 1, 1]
+    assert mean(alone) is not alone[7]
+
+
+def test_a_round_is_weighed_by_the_age_of_each_push():
+    # No way of today lets pushes of several ages into a round; one that did would be weighed so.
+    config = make_config()
+    object.__setattr__(config.parameter_server, "staleness_decay", math.log(2))
+    way = aggregation.Synchronous(config, 3)
+    pushes = vectors(3)
+    for worker, age in enumerate((0, 1)):
+        assert way.add(entry(worker, age), pushes[worker]) is None
+    found = way.add(entry(2, 2), pushes[2])
+    counts = np.array([1.0, 0.5, 0.25])
+    total = found.weight * found.vector
+    assert total == close((counts[:, None] * pushes).sum(axis=0) / 3)
+    assert found.weight == pytest.approx(counts.mean())
+
+
+# What a minority of workers pushes does not count.
+
+
+@pytest.mark.parametrize("size", [3, CHUNK - 1, CHUNK + 5])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 5, 8])
+def test_median_and_trimmed_mean_are_those_of_each_coordinate(workers, size):
+    pushes = vectors(workers, size)
+    shuffled = {worker: pushes[worker] for worker in (7 * np.arange(workers)) % workers}
+    shuffled = dict(enumerate(pushes)) if len(shuffled) < workers else shuffled
+    assert combined(shuffled, aggregation="median").vector == close(np.median(pushes, axis=0))
+    for fraction in (0.0, 0.2, 0.25, 0.49):
+        trimmed = int(fraction * workers)
+        ordered = np.sort(pushes.astype(np.float64), axis=0)[trimmed : workers - trimmed]
+        found = combined(shuffled, aggregation="trimmed_mean", trim_fraction=fraction)
+        assert found.vector == close(ordered.mean(axis=0))
+        assert found.weight == 1.0
+
+
+@pytest.mark.parametrize("way", ["trimmed_mean", "median"])
+@pytest.mark.parametrize("garbage", [1e30, -1e30, np.float32(3e38)])
+def test_one_worker_of_four_cannot_move_the_parameters_out_of_the_others_range(way, garbage):
+    pushes = dict(enumerate(vectors(4)))
+    honest = np.stack([pushes[worker] for worker in (0, 1, 3)])
+    pushes[2] = np.full(SIZE, garbage, np.float32)
+    found = combined(pushes, aggregation=way).vector
+    assert (found >= honest.min(axis=0)).all()
+    assert (found <= honest.max(axis=0)).all()
+    assert not (combined(pushes).vector <= honest.max(axis=0)).all() or garbage < 0
+
+
+def test_every_choice_of_the_flag_is_a_way_of_aggregating():
+    assert set(aggregation.WAYS) == {"async", *ROUNDS}
 
 
 # In rounds (sync).

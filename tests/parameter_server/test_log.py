@@ -10,7 +10,7 @@ import pytest
 from test_shard import SESSION, Server, close, start, vector
 from test_sharding import SIZE, Servers
 
-from ps_dqn.parameter_server import shard as shard_module
+from ps_dqn.parameter_server import log as log_module
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader, Verdict
 from ps_dqn.worker.parameter_client import Exchange, Pulled
@@ -160,12 +160,12 @@ def test_a_gap_in_the_log_is_an_error(three):
     three.decide(header, [1])
     header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
     three.stage(packed)
-    with pytest.raises(RuntimeError, match="goes on at 2, this server lacks 1"):
+    with pytest.raises(RuntimeError, match="goes on at 2, this server lacks entry 1"):
         three.shards[1].follow(three.decide(header, [2]))
 
 
 def test_a_server_too_far_behind_is_an_error(monkeypatch):
-    monkeypatch.setattr(shard_module, "LOG_LENGTH", 3)
+    monkeypatch.setattr(log_module, "LOG_LENGTH", 3)
     servers = Servers(2)
     exchange = begun(servers)
     for _ in range(3):

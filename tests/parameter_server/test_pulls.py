@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from support.exchange_link import SESSION, Link, each_dtype, each_num_ps, split, vector
+from support.numpy_vectors import make_shard
 from test_encoding import SIZES as ENCODED_SIZES
 from test_encoding import bounds
 
-from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import Counters
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PullHeader, Status
@@ -93,7 +93,7 @@ def test_a_server_that_failed_or_serves_another_run_is_an_error():
     good, nothing = link.replies(), np.zeros(0, np.uint8)
     with pytest.raises(RuntimeError, match="another run"):
         link.exchange.pulled([good[0], nothing, good[2]])
-    stranger = Shard(link.config, SESSION + 1, 3, 1, np.zeros(333, np.float32))
+    stranger = make_shard(link.config, SESSION + 1, 3, 1, np.zeros(333, np.float32))
     with pytest.raises(RuntimeError, match="another run"):
         link.exchange.pulled([*good[:2], stranger.pull(link.exchange.requests()[2])])
 

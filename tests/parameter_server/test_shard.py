@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
+from support.numpy_vectors import make_shard
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Status, Verdict
@@ -42,7 +42,7 @@ class Server:
     """A shard that is the only one, and messages for it."""
 
     def __init__(self, num_workers: int = 1, size: int = SIZE, **options):
-        self.shard = Shard(make_config(**options), SESSION, 1, num_workers, start(size))
+        self.shard = make_shard(make_config(**options), SESSION, 1, num_workers, start(size))
         self.tickets = itertools.count(1)
 
     def push(self, pushed, worker=0, base=0, kind=Kind.APPLIED, rate=0.1, **fields) -> Verdict:
@@ -344,7 +344,7 @@ def test_a_checkpoint_is_of_one_moment_and_restores_all_of_it():
 
 def test_what_it_was_given_at_the_start_is_not_changed():
     initial = start()
-    shard = Shard(make_config(), SESSION, 1, 1, initial)
+    shard = make_shard(make_config(), SESSION, 1, 1, initial)
     server = Server()
     server.shard = shard
     server.push(vector(0))

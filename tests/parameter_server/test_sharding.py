@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from support.numpy_vectors import make_shard
 from test_shard import SESSION, make_config
 
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.telemetry import ledger
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
@@ -24,7 +24,7 @@ class Servers:
         initial = np.zeros(SIZE, np.float32) if initial is None else initial
         self.sizes = messages.shard_sizes(len(initial), num_ps)
         self.shards = [
-            Shard(self.config, SESSION, num_ps, num_workers, part)
+            make_shard(self.config, SESSION, num_ps, num_workers, part)
             for part in np.split(initial, np.cumsum(self.sizes)[:-1])
         ]
 

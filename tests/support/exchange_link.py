@@ -5,10 +5,10 @@ import pytest
 
 from ps_dqn.config import Config
 from ps_dqn.config.run import WIRE_DTYPES
-from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
 from ps_dqn.worker.parameter_client import Exchange
+from support.numpy_vectors import make_shard
 
 SIZE = 1000  # over three servers 334, 333 and 333; none is a multiple of 256
 SESSION = 77
@@ -38,7 +38,9 @@ class Link:
         initial = np.zeros(size, np.float32) if initial is None else initial
         self.sizes = messages.shard_sizes(len(initial), num_ps)
         parts = np.split(initial, np.cumsum(self.sizes)[:-1])
-        self.shards = [Shard(self.config, SESSION, num_ps, num_workers, each) for each in parts]
+        self.shards = [
+            make_shard(self.config, SESSION, num_ps, num_workers, each) for each in parts
+        ]
         self.exchange = self.connect(0)
         self.exchange.begin(1, 0)
 

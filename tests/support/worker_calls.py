@@ -7,12 +7,12 @@ import numpy as np
 from test_actor import SMALL
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
 from ps_dqn.wire.report import Report
 from ps_dqn.worker.host import WorkerHost
+from support.numpy_vectors import make_shard
 
 SIZE, SLOTS = 5, 2
 RUN = 77
@@ -47,7 +47,7 @@ class Worker:
         self.config = Config.from_values(SMALL | values)
         self._num_workers, self._num_ps = num_workers, num_ps
         self.shards = [
-            Shard(self.config, RUN, num_ps, num_workers, np.full(size, 1.0, np.float32))
+            make_shard(self.config, RUN, num_ps, num_workers, np.full(size, 1.0, np.float32))
             for size in messages.shard_sizes(SIZE, num_ps)
         ]
         self.host = WorkerHost(index, worker_dir)

@@ -81,7 +81,7 @@ def fail_with_words(*_):
     raise ArithmeticError("the server's own words")
 
 
-SERVER_METHODS = ["pull", "_stage", "_apply"]
+SERVER_METHODS = ["pull", "_stage", "_make_version"]
 
 
 @pytest.mark.parametrize("num_ps", [1, 3])

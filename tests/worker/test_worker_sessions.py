@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.numpy_vectors import make_shard
 from support.worker_calls import RUN, SIZE, Worker
 from test_actor import SMALL, Paying
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
-from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PushHeader
 
@@ -131,7 +131,7 @@ def test_a_new_run_builds_everything_anew(opened: Open) -> None:
     new = Config.from_values(SMALL | {"num_envs_per_worker": 1, "min_replay_size": 30})
     worker.config = new
     worker.shards = [
-        Shard(new, RUN + 1, 2, 1, np.zeros(size, np.float32))
+        make_shard(new, RUN + 1, 2, 1, np.zeros(size, np.float32))
         for size in messages.shard_sizes(SIZE, 2)
     ]
     requests = worker.begin(run=RUN + 1)
