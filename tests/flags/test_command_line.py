@@ -65,6 +65,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "categorical": {
         "loss": "huber",
+        "optimizer": "rmsprop",
         "value_rescaling": False,
         "value_distribution": "c51",
         "munchausen": False,

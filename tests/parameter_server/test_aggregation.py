@@ -17,7 +17,9 @@ EPSILON = 1e-4
 
 
 def make_config(**options) -> Config:
-    defaults = {"num_envs_per_worker": 1, "average_decay": 0.0, "optimizer_epsilon": EPSILON}
+    defaults = {"num_envs_per_worker": 1, "average_decay": 0.0}
+    if options.get("optimizer") != "sgd":
+        defaults["optimizer_epsilon"] = EPSILON
     return Config.from_values({**defaults, **options})
 
 

@@ -32,8 +32,9 @@ def make_config(**options) -> Config:
         # Copies are far away and there is no average where a test does not ask for them.
         "target_update_period": 128 if options.get("tau") else 10**6,
         "average_decay": 0.0,
-        "optimizer_epsilon": EPSILON,
     }
+    if options.get("optimizer") != "sgd":
+        defaults["optimizer_epsilon"] = EPSILON
     return Config.from_values({**defaults, **options})
 
 
