@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cluster import health, in_process, local
-from cluster.spec import ClusterSpec, Placement, Task
+from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
 from ps_dqn import environments
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
@@ -154,7 +154,8 @@ def _role(
     module: str, serve: Callable[..., Any], threads: tuple[int, int], **others: object
 ) -> local.Role:
     def serve_with_options(spec: ClusterSpec, task: Task) -> None:
-        serve(spec, task, *threads, **{name: str(each) for name, each in others.items()})
+        texts = {name: str(each) for name, each in others.items()}
+        serve(spec, task, TaskOptions(*threads), **texts)
 
     options = {"intra_op_threads": threads[0], "inter_op_threads": threads[1], **others}
     arguments = tuple(f"--{name}={each}" for name, each in options.items())
