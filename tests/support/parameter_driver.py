@@ -55,8 +55,10 @@ class Driver:
         start = initial() if start is None else start
         self._coordinator = coordinator
         self.store = ParameterStore(config, num_ps, num_workers, start)
-        shape = (config.parameter_server, self.store.session)
-        self._workers = [Exchange(*shape, i, self.store.sizes) for i in range(num_workers)]
+        self._workers = [
+            Exchange(config.parameter_server, self.store.session, i, self.store.sizes)
+            for i in range(num_workers)
+        ]
         self._updates = config.parameter_server.local_updates
         self._ticket = 0
         requests = tf.TensorSpec([num_ps, len(PullRequest._fields)], tf.int64)
