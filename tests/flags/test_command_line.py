@@ -254,6 +254,26 @@ def test_flags_after_a_flagfile_override_it(tmp_path: pathlib.Path) -> None:
     assert config.value == configuration.Value(double_dqn=False)
 
 
+def test_a_command_line_is_laid_over_a_flagfile(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "flags.txt"
+    path.write_text("--gamma=0.5\n--n_step=7\n")
+    values = parsed("--n_step=2", "--seed=9")
+
+    command_line.parse_over(path, values, ["program", "--n_step=2", "--batch_size=32"])
+
+    # Of the parse before, nothing is left.
+    assert experiment.read(values) == Config.from_values(
+        {"gamma": 0.5, "n_step": 2, "batch_size": 32}
+    )
+
+
+def test_a_command_line_is_not_laid_over_a_flagfile_that_is_not_there(
+    tmp_path: pathlib.Path,
+) -> None:
+    with pytest.raises(absl_flags.Error, match=r"gone\.flags"):
+        command_line.parse_over(tmp_path / "gone.flags", parsed(), ["program"])
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_presets_are_experiments_of_their_own(path: pathlib.Path) -> None:
     assert _config(f"--flagfile={path}") != Config()
