@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from absl import flags as absl_flags
+from support.command_lines import parsed
 
-from flags import command_line, experiment, tasks
+from flags import command_line, experiment
 from ps_dqn import config as configuration
 from ps_dqn.config import Config
 from ps_dqn.coordinator import __main__
@@ -85,16 +86,6 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "replay_files": False,
     },
 }
-
-
-def parsed(*words: str) -> absl_flags.FlagValues:
-    """The coordinator's flags but for the files', parsed."""
-    values = command_line.new_flags()
-    experiment.define(values)
-    tasks.define_addresses(values)
-    tasks.define_placement(values)
-    command_line.parse(values, ["program", *words])
-    return values
 
 
 def _config(*words: str) -> Config:
