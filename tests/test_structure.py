@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -150,6 +151,14 @@ def test_files_can_be_read_in_one_sitting(package: str) -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in sources(package)}
     assert lengths
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_documents_name_files_that_there_are() -> None:
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    path = re.compile(r"(?<![\w/.-])(?:\.\./)?((?:tests|docs|benchmarks|k8s|ps_dqn)/[\w./-]*\w)")
+    named = {(each.name, name) for each in documents for name in path.findall(each.read_text())}
+    assert len(named) > 10
+    assert {(document, name) for document, name in named if not (ROOT / name).exists()} == set()
 
 
 def test_commands_answer_without_tensorflow_and_numpy() -> None:

@@ -192,7 +192,7 @@ class Killer:
         self._pids = pids  # of the workers
         self._random = random.Random(seed)
         self._at_work: set[int] = set()  # workers that have ended a closure in this life
-        self._next_ticket, self._tickets = 1, []  # as in `training.py`
+        self._next_ticket, self._tickets = 1, []  # as the coordinator gives them out
         self.kills = self.lost_results = self.all_dead = self.behind = 0
 
     @property
