@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from test_shard import SIZE, Server, close, make_config, start, vector
+from support.single_server import SIZE, Server, close, make_config, start, vector
 
 from ps_dqn.config.run import ROUNDS
 from ps_dqn.parameter_server import aggregation
