@@ -197,7 +197,7 @@ class RolloutSource:
             batch.rewards,
             batch.discounts,
             _split(tf.reduce_max(q_values, -1), shape),
-            batch.goes_on,
+            batch.continues,
             self._lambda,
         )
         return tf.gather(_merge(targets), batch.order)

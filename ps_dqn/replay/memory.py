@@ -13,7 +13,7 @@ from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec, Step
 from ps_dqn.replay.batch import Batch
 from ps_dqn.replay.plan import make_sampler, plan_replay
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Replay
+from ps_dqn.replay.replay import CONTINUES, TERMINATED, TRUNCATED, Replay
 from ps_dqn.replay.rollout import RolloutBuffer
 
 
@@ -134,7 +134,7 @@ class ReplayMemory:
         after: np.ndarray,
     ) -> None:
         """See `Memory`; an episode's last observation gets a row of its own."""
-        ends = np.where(step.terminated, TERMINATED, np.where(step.truncated, TRUNCATED, GOES_ON))
+        ends = np.where(step.terminated, TERMINATED, np.where(step.truncated, TRUNCATED, CONTINUES))
         self._replay.append(
             self._everyone, before, actions, step.rewards, ends, step.is_transition, states
         )

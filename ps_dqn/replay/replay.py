@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ps_dqn.replay.ring import BEGINS, GOES_ON, IS_TRANSITION, TERMINATED, TRUNCATED, Layout, Rows
+from ps_dqn.replay.ring import BEGINS, CONTINUES, IS_TRANSITION, TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Candidates, Sampler
 
-__all__ = ["GOES_ON", "TERMINATED", "TRUNCATED", "Layout", "Replay", "Sequences", "Transitions"]
+__all__ = ["CONTINUES", "TERMINATED", "TRUNCATED", "Layout", "Replay", "Sequences", "Transitions"]
 
 
 class Transitions(NamedTuple):
@@ -86,7 +86,7 @@ class Replay:
             observations: before the action, [e, …].
             actions: int [e].
             rewards: float [e].
-            ends: `GOES_ON`, `TRUNCATED` or `TERMINATED`, [e].
+            ends: `CONTINUES`, `TRUNCATED` or `TERMINATED`, [e].
             is_transition: False for an episode's last observation, bool [e].
             states: recurrent states before the action, float32 [e, S]; zeros if not given.
 
@@ -211,13 +211,13 @@ class Replay:
             Returns and discounts, float32 [...], and how many rewards they have, int64 [...].
         """
         ends = self._rows.ends[rows]
-        goes_on = np.logical_and.accumulate(ends == GOES_ON, axis=0)  # after each row
-        lengths = 1 + goes_on[:-1].sum(axis=0)
+        continues = np.logical_and.accumulate(ends == CONTINUES, axis=0)  # after each row
+        lengths = 1 + continues[:-1].sum(axis=0)
         rewards = self._rows.rewards[rows]
-        rewards[1:][~goes_on[:-1]] = 0  # of the next episode
+        rewards[1:][~continues[:-1]] = 0  # of the next episode
         returns = np.tensordot(self._gammas[:-1], rewards, axes=1)
         terminated = ends == TERMINATED
-        terminated[1:] &= goes_on[:-1]  # the first end counts
+        terminated[1:] &= continues[:-1]  # the first end counts
         discounts = self._gammas[lengths]
         discounts[terminated.any(axis=0)] = 0
         return returns, discounts, lengths

@@ -21,7 +21,7 @@ from ps_dqn.replay.arrays import Columns
 from ps_dqn.replay.checksums import Seals
 from ps_dqn.replay.frames import Compressed, Plain
 
-GOES_ON, TRUNCATED, TERMINATED = 0, 1, 2
+CONTINUES, TRUNCATED, TERMINATED = 0, 1, 2
 # Flags of a row. BEGINS: the row before it is no transition.
 IS_TRANSITION, BEGINS, FORGOTTEN = 1, 2, 128
 
@@ -88,7 +88,7 @@ class Rows:
             self._states = self.columns.add("states", shape, np.float32)
         self.written = np.zeros(envs, np.int64)  # the position to be written next
         self._first = np.zeros(envs, np.int64)  # the first position that is usable
-        self._goes_on = np.zeros(envs, np.bool_)  # whether the newest row is a transition
+        self._continues = np.zeros(envs, np.bool_)  # whether the newest row is a transition
         # All but the oldest frame of each newest stack: what the next one must begin with.
         newest = (envs, self._stack - 1, *self._frame_shape(layout))
         self._newest = np.zeros(newest, layout.observation_dtype)
@@ -117,7 +117,7 @@ class Rows:
         if states is None:
             states = np.zeros((len(envs), self._state_size), np.float32)
         if self._stack > 1:
-            begins = ~self._goes_on[envs]
+            begins = ~self._continues[envs]
             self._check(envs[~begins], observations[~begins])
             self._newest[envs] = observations[:, 1:]
             if begins.any():
@@ -237,7 +237,7 @@ class Rows:
         self.rewards[rows] = rewards
         self.ends[rows] = ends
         self.flags[rows] = np.where(is_transition, IS_TRANSITION, 0) | np.where(
-            self._goes_on[envs], 0, BEGINS
+            self._continues[envs], 0, BEGINS
         )
         if self._states is not None:
             kept = positions % self._period == 0
@@ -245,7 +245,7 @@ class Rows:
         if self._seals is not None:
             self._seals.seal(rows, positions)
         self.written[envs] += 1
-        self._goes_on[envs] = is_transition
+        self._continues[envs] = is_transition
 
     def _parts(self, row: int) -> list[memoryview]:
         """All bytes of a row."""
@@ -273,7 +273,7 @@ class Rows:
         # The environments are new ones, so what the newest rows led to is unknown: they are where
         # their episodes were cut off, and the rows before them are the last transitions.
         before, newest = self.follow(base, slots, range(-1, 1))
-        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == GOES_ON)]
+        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == CONTINUES)]
         self.ends[cut] = TRUNCATED
         self.flags[newest] &= BEGINS
         seals.seal(before, end[envs] - 2)

@@ -19,7 +19,7 @@ class Rollout(NamedTuple):
     rewards: np.ndarray  # float32 [T, E]
     discounts: np.ndarray  # float32 [T, E]: γ, 0 where the episode terminated
     next_observations: np.ndarray  # [T, E, …]: of ended episodes, their last
-    goes_on: np.ndarray  # float32 [T, E]: 1 where the next step continues the episode
+    continues: np.ndarray  # float32 [T, E]: 1 where the next step continues the episode
     weights: np.ndarray  # float32 [T, E]: 0 where the step was a reset
     order: np.ndarray  # int32 [M, B]: steps as t·E + e; every T·E of them are all steps once
 
@@ -85,7 +85,7 @@ class RolloutBuffer:
         rollout.discounts[t] = np.where(step.terminated, 0, self._gamma)
         rollout.next_observations[t] = after
         rollout.next_observations[t, step.final_envs] = step.final_observations
-        rollout.goes_on[t] = ~(step.terminated | step.truncated)
+        rollout.continues[t] = ~(step.terminated | step.truncated)
         rollout.weights[t] = step.is_transition
         self._made += 1
 
@@ -99,7 +99,7 @@ class RolloutBuffer:
         if not self.is_complete or (minibatches * batch_size) % total:
             raise ValueError(f"{self._made} of {self._shape} steps, {minibatches}×{batch_size}")
         rollout = self._rollout
-        rollout.goes_on[-1] = 0
+        rollout.continues[-1] = 0
         epochs = minibatches * batch_size // total
         order = np.concatenate([self._rng.permutation(total) for _ in range(epochs)])
         self.clear()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ps_dqn.errors import UsageError
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Transitions
+from ps_dqn.replay.replay import CONTINUES, TERMINATED, TRUNCATED, Layout, Replay, Transitions
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 GAMMA = 0.9
@@ -33,7 +33,7 @@ class Row:
     stack: np.ndarray | None = None  # [k, 2, 3]
     action: int = 0
     reward: float = 1e6
-    end: int = GOES_ON
+    end: int = CONTINUES
     is_transition: bool = False
 
 
@@ -70,7 +70,7 @@ class Players:
             return Row(before, action)
         self._left[env] -= 1
         self._is_over[env] = self._left[env] == 0
-        end = int(self._rng.choice([TRUNCATED, TERMINATED])) if self._is_over[env] else GOES_ON
+        end = int(self._rng.choice([TRUNCATED, TERMINATED])) if self._is_over[env] else CONTINUES
         self._now[env] = np.concatenate([before[1:], [self._frame()]])
         return Row(before, action, reward, end, True)
 
@@ -119,7 +119,7 @@ def expected(rows: list[Row], n_step: int) -> tuple[float, float, np.ndarray | N
     value = 0.0
     for k in range(n_step):
         value += GAMMA**k * rows[k].reward
-        if rows[k].end != GOES_ON:
+        if rows[k].end != CONTINUES:
             discount = 0.0 if rows[k].end == TERMINATED else GAMMA ** (k + 1)
             return value, discount, rows[k + 1].stack
     return value, GAMMA**n_step, rows[n_step].stack

@@ -288,4 +288,4 @@ def check_rollout(rollout: Rollout, first: int, resets: bool) -> None:
         assert rollout.next_observations[t, lane, 0] == observation + 1, "also where it ended"
         ended = time + 1 == LENGTH
         assert rollout.discounts[t, lane] == (0.0 if ended and episode % 2 == 0 else GAMMA)
-        assert rollout.goes_on[t, lane] == (not ended and t < 5)
+        assert rollout.continues[t, lane] == (not ended and t < 5)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ps_dqn.errors import UsageError
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, Layout, Replay, Sequences, Transitions
+from ps_dqn.replay.replay import CONTINUES, TERMINATED, Layout, Replay, Sequences, Transitions
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def make(folder: pathlib.Path, sampler: Sampler | None = None, **changes: object
     return Replay(layout, sampler or Uniform(), np.random.default_rng(0))
 
 
-def feed(replay: Replay, numbers: range, env: int = 0, end: int = GOES_ON, size: int = 0) -> None:
+def feed(replay: Replay, numbers: range, env: int = 0, end: int = CONTINUES, size: int = 0) -> None:
     """Appends transitions; the last one has the given end. With a size: states of so many."""
     for number in numbers:
         replay.append(
@@ -42,7 +42,7 @@ def feed(replay: Replay, numbers: range, env: int = 0, end: int = GOES_ON, size:
             np.full((1, 1), number, np.float32),
             np.array([number % 5]),
             np.array([0.25 * number]),
-            np.array([end if number == numbers[-1] else GOES_ON]),
+            np.array([end if number == numbers[-1] else CONTINUES]),
             np.array([True]),
             np.full((1, size), number, np.float32) if size else None,
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Transitions
+from ps_dqn.replay.replay import CONTINUES, TERMINATED, TRUNCATED, Layout, Replay, Transitions
 from ps_dqn.replay.samplers import Uniform
 
 GAMMA = 0.9
@@ -41,10 +41,10 @@ class Episode:
     def rows(self) -> Iterator[Row]:
         last = len(self.rewards)
         for i in range(last):
-            end = self.end if i == last - 1 else GOES_ON
+            end = self.end if i == last - 1 else CONTINUES
             yield Row(self.first + i, self.actions[i], self.rewards[i], end, True, self, i)
         # A reset step ignores its action, so whatever is stored with it must not matter.
-        yield Row(self.first + last, 77, 1e6, GOES_ON, False, self, last)
+        yield Row(self.first + last, 77, 1e6, CONTINUES, False, self, last)
 
     def transition(self, start: int, n_step: int) -> tuple[float, float, int]:
         """Return, discount and number of the next observation."""

@@ -77,7 +77,7 @@ def test_a_reset_of_its_own_is_a_step_that_does_not_count() -> None:
     assert rollout.discounts.tolist() == pytest.approx(
         np.array([[0.9, 0.9], [0.9, 0.0], [0.9, 0.9]])
     )
-    assert rollout.goes_on.tolist() == [[0, 1], [1, 0], [0, 0]], "nothing follows the last step"
+    assert rollout.continues.tolist() == [[0, 1], [1, 0], [0, 0]], "nothing follows the last step"
     assert rollout.weights.tolist() == [[1, 1], [0, 1], [1, 0]]
 
 
@@ -89,7 +89,7 @@ def test_a_reset_within_the_step_leaves_the_last_observation_apart() -> None:
     assert rollout.observations[..., 0].tolist() == [[1, 5], [100, 200]]
     assert rollout.next_observations[..., 0].tolist() == [[2, 6], [101, 201]]
     assert rollout.discounts.tolist() == pytest.approx(np.array([[0.9, 0.0], [0.9, 0.9]]))
-    assert rollout.goes_on.tolist() == [[0, 0], [0, 0]]
+    assert rollout.continues.tolist() == [[0, 0], [0, 0]]
     assert rollout.weights.tolist() == [[1, 1], [1, 1]]
 
 
@@ -210,7 +210,7 @@ def reference_returns(parameters: np.ndarray, batch: Rollout) -> np.ndarray:
     for e in range(ENVS):
         for t in reversed(range(STEPS)):
             value = q_values(parameters, batch.next_observations[t, e]).max()
-            if batch.goes_on[t, e]:
+            if batch.continues[t, e]:
                 value = (1 - LAMBDA) * value + LAMBDA * returns[t + 1, e]
             returns[t, e] = batch.rewards[t, e] + batch.discounts[t, e] * value
     return returns

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Sequences
+from ps_dqn.replay.replay import CONTINUES, TERMINATED, TRUNCATED, Layout, Replay, Sequences
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 GAMMA = 0.9
@@ -20,7 +20,7 @@ class Row:
     frame: int
     action: int = 0
     reward: float = 0.0
-    end: int = GOES_ON
+    end: int = CONTINUES
     is_transition: bool = False
     state: float = 0.0  # every number of it
 
@@ -70,13 +70,13 @@ class Players:
 
     def _episode(self) -> list[Row]:
         rng, length = self._rng, int(self._rng.integers(1, self._longest + 1))
-        ends = [GOES_ON] * (length - 1) + [int(rng.choice([TRUNCATED, TERMINATED]))]
+        ends = [CONTINUES] * (length - 1) + [int(rng.choice([TRUNCATED, TERMINATED]))]
         rows = []
         for end in ends:
             action, reward = int(rng.integers(5)), float(rng.normal())
             rows.append(Row(self._frame(), action, reward, end, True, float(rng.normal())))
         # Whatever is stored with the last observation must not matter.
-        return [*rows, Row(self._frame(), 77, np.inf, GOES_ON, False, float(rng.normal()))]
+        return [*rows, Row(self._frame(), 77, np.inf, CONTINUES, False, float(rng.normal()))]
 
     def _frame(self) -> int:
         self._frames += 1
@@ -103,7 +103,7 @@ class Players:
             row = self.rows[env][position + k]
             assert row.is_transition
             value += GAMMA**k * row.reward
-            if row.end != GOES_ON:
+            if row.end != CONTINUES:
                 return value, 0.0 if row.end == TERMINATED else GAMMA ** (k + 1), k + 1
         return value, GAMMA**self._layout.n_step, self._layout.n_step
 
