@@ -216,7 +216,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line(serve: Serve) -> None:
         health.start(port, well, well, Battery())
 
     assert str(refused.value) == (
-        f"health port {port} cannot be used: Address already in use; choose another"
+        f"--health_port={port}: cannot be used (Address already in use): choose another"
     )
 
 
@@ -241,7 +241,8 @@ def test_a_missing_package_is_refused_with_the_way_to_get_it(
         health.start(8080, well, well, Battery())
 
     assert str(refused.value) == (
-        'health port 8080: the package prometheus-client is missing; pip install "ps-dqn[metrics]"'
+        "--health_port=8080: the package prometheus-client is missing: "
+        'pip install "ps-dqn[metrics]"'
     )
 
 

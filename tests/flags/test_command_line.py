@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from absl import flags as absl_flags
+from support.command_lines import parsed
 
-from flags import command_line, experiment, tasks
+from flags import command_line, experiment
 from ps_dqn import config as configuration
 from ps_dqn.config import Config
 from ps_dqn.coordinator import __main__
@@ -65,6 +66,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "categorical": {
         "loss": "huber",
+        "optimizer": "rmsprop",
         "value_rescaling": False,
         "value_distribution": "c51",
         "munchausen": False,
@@ -84,16 +86,6 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "replay_files": False,
     },
 }
-
-
-def parsed(*words: str) -> absl_flags.FlagValues:
-    """The coordinator's flags but for the files', parsed."""
-    values = command_line.new_flags()
-    experiment.define(values)
-    tasks.define_addresses(values)
-    tasks.define_placement(values)
-    command_line.parse(values, ["program", *words])
-    return values
 
 
 def _config(*words: str) -> Config:
@@ -251,6 +243,26 @@ def test_flags_after_a_flagfile_override_it(tmp_path: pathlib.Path) -> None:
 
     assert config.learning == configuration.Learning(gamma=0.5, n_step=2)
     assert config.value == configuration.Value(double_dqn=False)
+
+
+def test_a_command_line_is_laid_over_a_flagfile(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "flags.txt"
+    path.write_text("--gamma=0.5\n--n_step=7\n")
+    values = parsed("--n_step=2", "--seed=9")
+
+    command_line.parse_over(path, values, ["program", "--n_step=2", "--batch_size=32"])
+
+    # Of the parse before, nothing is left.
+    assert experiment.read(values) == Config.from_values(
+        {"gamma": 0.5, "n_step": 2, "batch_size": 32}
+    )
+
+
+def test_a_command_line_is_not_laid_over_a_flagfile_that_is_not_there(
+    tmp_path: pathlib.Path,
+) -> None:
+    with pytest.raises(absl_flags.Error, match=r"gone\.flags"):
+        command_line.parse_over(tmp_path / "gone.flags", parsed(), ["program"])
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)

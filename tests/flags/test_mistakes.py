@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from test_places import tf_config
+from support.command_lines import tf_config
 
 from flags import task_main
 from ps_dqn.coordinator import __main__ as coordinator

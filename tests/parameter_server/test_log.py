@@ -7,8 +7,8 @@ import random
 
 import numpy as np
 import pytest
-from test_shard import SESSION, Server, close, start, vector
-from test_sharding import SIZE, Servers
+from support.several_servers import SIZE, Servers, begun, whole
+from support.single_server import SESSION, Server, close, start, vector
 
 from ps_dqn.parameter_server import shard as shard_module
 from ps_dqn.wire import messages
@@ -62,16 +62,6 @@ def test_a_repetition_is_told_what_became_of_the_first(refusal):
 @pytest.fixture
 def three() -> Servers:
     return Servers(3)
-
-
-def begun(servers: Servers, ticket: int = 1, oldest: int = 0, worker: int = 0) -> Exchange:
-    exchange = servers.connect(worker)
-    exchange.begin(ticket, oldest)
-    return exchange
-
-
-def whole(number: float) -> np.ndarray:
-    return np.full(SIZE, number, np.float32)
 
 
 def test_servers_lack_the_entries_they_have_not_followed(three):

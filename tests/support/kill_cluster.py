@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from cluster import server
-from cluster.spec import ClusterSpec, Placement, Task, on_this_machine
+from cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
 from ps_dqn.config import Config, Learning, ParameterServer
 from ps_dqn.coordinator import connection
 from ps_dqn.coordinator.dispatch import Schedule
@@ -92,8 +92,8 @@ class Pusher:
 
     def _begin(self, session: np.ndarray, tickets: np.ndarray) -> list[Any]:
         if self._exchange is None:
-            shape = CONFIG.parameter_server
-            self._exchange = Exchange(shape, int(session), self._worker, [PART] * self._num_ps)
+            sizes = [PART] * self._num_ps
+            self._exchange = Exchange(CONFIG.parameter_server, int(session), self._worker, sizes)
         self._ticket, oldest = map(int, tickets)
         self._attempt = secrets.randbits(ATTEMPT_BITS)
         self._exchange.begin(self._ticket, oldest)
@@ -295,7 +295,7 @@ def serve(spec: ClusterSpec, diary: pathlib.Path, task: Task) -> None:
         return Pusher(number, len(spec.ps), diary) if number >= 0 else SlowServer()
 
     bridge.install(host)
-    server.serve(spec, task, intra_op_threads=1, inter_op_threads=2)
+    server.serve(spec, task, TaskOptions())
 
 
 def differences(store: ParameterStore, tallies: list[dict[str, int]], tickets: int) -> list[str]:

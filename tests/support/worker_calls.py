@@ -4,7 +4,6 @@ import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from test_actor import SMALL
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server.shard import Shard
@@ -13,6 +12,7 @@ from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
 from ps_dqn.wire.report import Report
 from ps_dqn.worker.host import WorkerHost
+from support.paying_env import SMALL
 
 SIZE, SLOTS = 5, 2
 RUN = 77
