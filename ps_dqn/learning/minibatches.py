@@ -12,8 +12,7 @@ from ps_dqn.config import Config
 from ps_dqn.learning import losses
 from ps_dqn.learning.objectives import Bootstrap, Outcomes, make
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.replay.replay import Sequences, Transitions
-from ps_dqn.replay.rollout import Rollout
+from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.seeds import derive
 
 _FEATURES = 4  # beside the purposes of `objectives`

@@ -7,10 +7,12 @@ import sys
 import numpy as np
 import pytest
 
+from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
-from ps_dqn.replay.budget import Contents, Memory
-from ps_dqn.replay.replay import Layout, Replay
+from ps_dqn.replay.budget import Contents, Limit
+from ps_dqn.replay.replay import Replay
+from ps_dqn.replay.ring import Layout
 from ps_dqn.replay.samplers import Prioritized, Uniform
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -106,7 +108,7 @@ class Groups:
         file.write_text(f"{text}\n")
         return self
 
-    def available(self, machine_bytes: int = 8 * GIB) -> Memory:
+    def available(self, machine_bytes: int = 8 * GIB) -> Limit:
         return budget.available(self.root, machine_bytes)
 
 
@@ -114,13 +116,13 @@ MACHINE, CONTAINER = "of the machine", "of the container's limit"
 
 
 def test_without_control_groups_the_machine_counts(tmp_path: pathlib.Path) -> None:
-    assert budget.available(tmp_path, 8 * GIB) == Memory(8 * GIB, MACHINE)
+    assert budget.available(tmp_path, 8 * GIB) == Limit(8 * GIB, MACHINE)
 
 
 def test_the_machine_is_asked_for_its_memory(tmp_path: pathlib.Path) -> None:
     lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
     [kib] = [int(line.split()[1]) for line in lines if line.startswith("MemTotal:")]
-    assert budget.available(tmp_path) == Memory(1024 * kib, MACHINE)
+    assert budget.available(tmp_path) == Limit(1024 * kib, MACHINE)
 
 
 def test_this_machine_has_an_answer() -> None:
@@ -130,43 +132,43 @@ def test_this_machine_has_an_answer() -> None:
 
 def test_a_group_without_a_limit_is_no_limit(tmp_path: pathlib.Path) -> None:
     groups = Groups(tmp_path, "0::/session").limit("session/memory.max", "max")
-    assert groups.available() == Memory(8 * GIB, MACHINE)
+    assert groups.available() == Limit(8 * GIB, MACHINE)
 
 
 def test_a_limit_above_the_machine_is_no_limit(tmp_path: pathlib.Path) -> None:
     # What version 1 shows where nothing is limited.
     groups = Groups(tmp_path, "4:memory:/").limit("memory/memory.limit_in_bytes", 2**63 - 4096)
-    assert groups.available() == Memory(8 * GIB, MACHINE)
+    assert groups.available() == Limit(8 * GIB, MACHINE)
 
 
 def test_the_own_groups_limit_counts(tmp_path: pathlib.Path) -> None:
     groups = Groups(tmp_path, "0::/a/b").limit("a/b/memory.max", 2 * GIB)
-    assert groups.available() == Memory(2 * GIB, CONTAINER)
+    assert groups.available() == Limit(2 * GIB, CONTAINER)
 
 
 @pytest.mark.parametrize("path", ["memory.max", "a/memory.max"])
 def test_limits_of_the_groups_around_it_count(tmp_path: pathlib.Path, path: str) -> None:
     groups = Groups(tmp_path, "0::/a/b").limit("a/b/memory.max", 3 * GIB).limit(path, GIB)
-    assert groups.available() == Memory(GIB, CONTAINER)
+    assert groups.available() == Limit(GIB, CONTAINER)
 
 
 def test_a_container_sees_its_limit_at_the_mount_point(tmp_path: pathlib.Path) -> None:
     # The path is the host's, and none of its folders can be seen from inside.
     groups = Groups(tmp_path, "0::/../../kubepods/pod1").limit("memory.max", GIB)
-    assert groups.available() == Memory(GIB, CONTAINER)
+    assert groups.available() == Limit(GIB, CONTAINER)
 
 
 def test_nothing_above_the_mount_point_is_read(tmp_path: pathlib.Path) -> None:
     groups = Groups(tmp_path, "0::/a").limit("a/memory.max", 2 * GIB).limit("../memory.max", GIB)
-    assert groups.available() == Memory(2 * GIB, CONTAINER)
+    assert groups.available() == Limit(2 * GIB, CONTAINER)
 
 
 def test_version_1_and_2_may_be_there_together(tmp_path: pathlib.Path) -> None:
     groups = Groups(tmp_path, "9:name=systemd:/", "4:cpu,memory:/job", "3:cpuset:/", "0::/")
     groups.limit("memory/job/memory.limit_in_bytes", 3 * GIB)
-    assert groups.available() == Memory(3 * GIB, CONTAINER)
+    assert groups.available() == Limit(3 * GIB, CONTAINER)
     groups.limit("cpuset/memory.limit_in_bytes", GIB)  # of no meaning there
-    assert groups.available() == Memory(3 * GIB, CONTAINER)
+    assert groups.available() == Limit(3 * GIB, CONTAINER)
 
 
 def test_it_needs_no_numpy() -> None:
@@ -190,12 +192,11 @@ CASES = {
     "frames": (Contents(3, 30, 4), {"observation_shape": (4, 5, 6), "frame_stack": 4}),
     "in files": (Contents(3, 120, persistent=True), {"observation_shape": (4, 5, 6)}),
     "sequences": (
-        Contents(3, 120, prioritized=True, state_bytes=28, sequence_period=4),
+        Contents(3, 120, prioritized=True, state_bytes=28, period=4),
         {
             "observation_shape": (4, 5, 6),
             "state_size": 7,
-            "sequence_length": 8,
-            "sequence_period": 4,
+            "item": Item(1, sequence_length=8, period=4),
         },
     ),
     "everything": (
@@ -214,11 +215,10 @@ def test_the_estimate_is_what_a_replay_allocates(
     layout = Layout(
         contents.num_envs,
         rows,
-        n_step=1,
         gamma=0.9,
         folder=tmp_path if contents.persistent else None,
         arena_bytes=contents.num_envs * rows * contents.compressed_bytes,
-        **({"observation_dtype": np.uint8} | arguments),
+        **({"observation_dtype": np.uint8, "item": Item(1)} | arguments),
     )
     sampler = Prioritized(0.5, 0.4, 1e-3) if contents.prioritized else Uniform()
     replay = Replay(layout, sampler, np.random.default_rng(0))
@@ -228,7 +228,7 @@ def test_the_estimate_is_what_a_replay_allocates(
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("budget", [30_000, 1_000_000, 123_456_789])
 def test_as_many_rows_as_fit_and_no_more(case: str, budget: int) -> None:
-    contents, period = CASES[case][0], CASES[case][0].sequence_period
+    contents, period = CASES[case][0], CASES[case][0].period
     rows = contents.rows_that_fit(budget)
     assert rows > 0
     assert rows % period == 0
@@ -251,7 +251,9 @@ def test_the_arena_is_what_the_tables_leave() -> None:
 FILL = """
 import sys
 import numpy as np
-from ps_dqn.replay.replay import Layout, Replay
+from ps_dqn.config.capacity import Item
+from ps_dqn.replay.replay import Replay
+from ps_dqn.replay.ring import Layout, Rows
 from ps_dqn.replay.samplers import Prioritized, Uniform
 
 def resident():
@@ -262,7 +264,7 @@ def fill(envs, rows, steps, arena_bytes=0):
     everyone, ones = np.arange(envs), np.ones(envs)
     replay = Replay({layout}, {sampler}, np.random.default_rng(0))
     for step in range(steps):
-        replay.append(everyone, observe(envs, step), ones, ones, 0 * ones, ones > 0)
+        replay.write(Rows(everyone, observe(envs, step), ones, ones, 0 * ones, ones > 0))
         if step > 10:
             replay.sample(1, 8)
     return replay
@@ -288,21 +290,21 @@ def observe(envs, step):
 """
 FILLED = {
     "vectors": {
-        "layout": "Layout(envs, rows, (24,), np.float32, 1, 0.9)",
+        "layout": "Layout(envs, rows, (24,), np.float32, Item(1), 0.9)",
         "sampler": "Prioritized(0.5, 0.4, 1e-3)",
         "observe": VECTORS,
         "small": (64, 64, 80),
         "large": (1024, 1024, 1030),
     },
     "frames": {
-        "layout": "Layout(envs, rows, (4, 84, 84), np.uint8, 1, 0.9, 4)",
+        "layout": "Layout(envs, rows, (4, 84, 84), np.uint8, Item(1), 0.9, 4)",
         "sampler": "Uniform()",
         "observe": FRAMES,
         "small": (8, 20, 40),
         "large": (64, 256, 260),
     },
     "compressed frames": {
-        "layout": "Layout(envs, rows, (4, 84, 84), np.uint8, 1, 0.9, 4, 'lz4', arena_bytes)",
+        "layout": "Layout(envs, rows, (4, 84, 84), np.uint8, Item(1), 0.9, 4, 'lz4', arena_bytes)",
         "sampler": "Uniform()",
         "observe": FRAMES,
         "small": (8, 20, 40, 1_000_000),
