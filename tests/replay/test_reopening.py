@@ -11,46 +11,16 @@ import sys
 
 import numpy as np
 import pytest
+from support.replay_files import feed, make
 
 from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.batch import Sequences, Transitions
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import CONTINUES, TERMINATED, Layout, Rows
-from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
+from ps_dqn.replay.ring import TERMINATED, Rows
+from ps_dqn.replay.samplers import Prioritized
 
 ROOT = pathlib.Path(__file__).parents[2]
-GAMMA = 0.5
-
-
-def make(folder: pathlib.Path, sampler: Sampler | None = None, **changes: object) -> Replay:
-    values = {
-        "num_envs": 2,
-        "rows": 20,
-        "observation_shape": (1,),
-        "observation_dtype": np.dtype(np.float32),
-        "item": Item(1),
-        "gamma": GAMMA,
-        "folder": folder,
-    }
-    layout = Layout(**(values | changes))  # type: ignore[arg-type]
-    return Replay(layout, sampler or Uniform(), np.random.default_rng(0))
-
-
-def feed(replay: Replay, numbers: range, env: int = 0, end: int = CONTINUES, size: int = 0) -> None:
-    """Appends transitions; the last one has the given end. With a size: states of so many."""
-    for number in numbers:
-        replay.write(
-            Rows(
-                np.array([env]),
-                np.full((1, 1), number, np.float32),
-                np.array([number % 5]),
-                np.array([0.25 * number]),
-                np.array([end if number == numbers[-1] else CONTINUES]),
-                np.array([True]),
-                np.full((1, size), number, np.float32) if size else None,
-            )
-        )
 
 
 def transitions(replay: Replay) -> dict[int, tuple[int, float, float, int]]:
@@ -159,7 +129,7 @@ def test_rows_that_were_left_out_never_come_back(tmp_path: pathlib.Path) -> None
 KILLED = """
 import os, signal, sys, pathlib
 sys.path[:0] = [{root!r}, {tests!r}]
-from test_reopening import feed, make
+from support.replay_files import feed, make
 replay = make(pathlib.Path({folder!r}))
 feed(replay, range(1, 16))
 os.kill(os.getpid(), signal.SIGKILL)
@@ -167,7 +137,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_a_killed_process_wrote_is_kept(tmp_path: pathlib.Path) -> None:
-    tests = str(ROOT / "tests" / "replay")
+    tests = str(ROOT / "tests")
     program = KILLED.format(root=str(ROOT), tests=tests, folder=str(tmp_path))
     ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     assert ended.returncode == -signal.SIGKILL
