@@ -47,8 +47,8 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     network = networks.build(config.network, config.value, environment, 0)
     learn, act = make_learner(config, network), tf.function(network.act, autograph=False)
     shape = (local_optimizer_slots(config), network.num_parameters)
-    experience = Actor(config, 0)
-    memory = experience.memory
+    actor = Actor(config, 0)
+    memory = actor.memory
     updates, rate = config.parameter_server.local_updates, tf.constant(1e-4)
 
     def learn_once(online, slots, steps, batch):
@@ -59,9 +59,9 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     def collect(online):
         done = 0
         while done < config.vector_steps_per_push or not memory.is_warm:
-            inputs = [tf.constant(each) for each in experience.acting]
+            inputs = [tf.constant(each) for each in actor.acting]
             greedy, state = act(online, *inputs, tf.constant([1, done]))
-            experience.step(greedy.numpy(), state.numpy(), 0.1)
+            actor.step(greedy.numpy(), state.numpy(), 0.1)
             done += 1
 
     def sample():
