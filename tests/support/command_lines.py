@@ -1,4 +1,4 @@
-"""What tasks are told: flags, and a place in a small cluster."""
+"""What tasks are told: flags, and a place in a small cluster; and how they refuse it."""
 
 import json
 
@@ -22,3 +22,11 @@ def parsed(*words: str) -> absl_flags.FlagValues:
 def tf_config(job: str, index: int = 0) -> str:
     """A task's place in a small cluster, as TF_CONFIG has it."""
     return json.dumps({"cluster": CLUSTER, "task": {"type": job, "index": index}})
+
+
+def only_error(text: str) -> str:
+    """The one line a refusal is, without its prefix."""
+    assert text.startswith("error: ")
+    assert text.endswith("\n")
+    assert len(text.splitlines()) == 1
+    return text.removeprefix("error: ").rstrip("\n")
