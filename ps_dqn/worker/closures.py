@@ -19,7 +19,7 @@ from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
-from ps_dqn.replay.batch import Batch, zero_batch
+from ps_dqn.replay.batch import Batch, batch_specs
 from ps_dqn.state import Counters
 from ps_dqn.wire import bridge
 from ps_dqn.wire.messages import PullRequest, PushHeader, Status
@@ -173,10 +173,10 @@ class Closures:
         )
 
     def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Batch]:
-        zeros = zero_batch(self._config, self._environment)
-        specs = [tf.TensorSpec(array.shape, array.dtype) for array in zeros]
+        kind, fields = batch_specs(self._config, self._environment)
+        specs = [tf.TensorSpec(*spec) for spec in fields.values()]
         ok, *batch = bridge.call("sample", worker, [], [_MARK, *specs])
-        return ok, type(zeros)(*batch)
+        return ok, kind(**dict(zip(fields, batch, strict=True)))
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor

@@ -23,7 +23,7 @@ from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Status, Verdict
 from ps_dqn.wire.report import PHASES, Report
 from ps_dqn.worker import optimizer_state, schedules
-from ps_dqn.worker.actor import Experience
+from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.outlier_gate import Gate
 from ps_dqn.worker.parameter_client import Exchange
 
@@ -57,7 +57,7 @@ class Session:
             sizes: of the run.
             folder: where replay is kept; None keeps it in memory.
         """
-        self.experience = Experience(config, worker, folder)
+        self.experience = Actor(config, worker, folder)
         self._seeds = np.random.default_rng([config.run.seed, worker, 0x5EED])
         self._config, self._worker, self._num_workers = config, worker, sizes.num_workers
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
@@ -118,7 +118,7 @@ class Session:
         return self._pulled(Status.READY, answer.online, answer.target)
 
     def step(self, greedy: np.ndarray, state: np.ndarray) -> list[Any]:
-        """Acts; see `Experience.step`. Returns what to act on next, and 1 or 0, as above."""
+        """Acts; see `Actor.step`. Returns what to act on next, and 1 or 0, as above."""
         self._lap("acting")
         self.experience.step(greedy, state, self._epsilon)
         self._steps_to_make -= 1
@@ -131,8 +131,11 @@ class Session:
         Returns:
             int32 1, or 0 where the closure is to end without them; the fields of a `Batch`.
         """
-        experience = self.experience
-        minibatches = experience.nothing if self._idle else experience.memory.sample(self._progress)
+        experience, config = self.experience, self._config
+        minibatches = experience.nothing
+        if not self._idle:
+            shape = (config.parameter_server.local_updates, config.learning.batch_size)
+            minibatches = experience.memory.sample(*shape, self._progress)
         self._lap("sampling")
         return [np.int32(not self._idle), *minibatches]
 
@@ -152,7 +155,7 @@ class Session:
         """
         updates = self._config.parameter_server.local_updates
         self._gather()
-        self.experience.memory.remember_errors(errors)
+        self.experience.memory.update_priorities(errors)
         is_finite = all(map(_is_finite, (vector, slots, sums[:1])))
         is_welcome = is_finite and self._gate.admits(float(sums[0]) / updates)
         if is_welcome:
