@@ -3,10 +3,10 @@
     python benchmarks/parameter_server.py [--plot=docs/parameter-server.png]
 
 A pull is timed on the worker from its request until the vector is decoded, a push from the vector
-until the verdict: the real `Exchange`, `ParameterStore` and `Shard`, in processes of their own.
-Beside them, in turns with them: the same bytes through a plain TCP socket of this machine (asked
-for by one process, sent by another), through plain gRPC where grpcio is installed, and TensorFlow's
-own transport of a variable of that size, with none of our code in it.
+until the verdict: the real `ParameterClient`, `ParameterStore` and `Shard`, in processes of their
+own. Beside them, in turns with them: the same bytes through a plain TCP socket of this machine
+(asked for by one process, sent by another), through plain gRPC where grpcio is installed, and
+TensorFlow's own transport of a variable of that size, with none of our code in it.
 """
 
 import argparse
@@ -276,11 +276,11 @@ def tensorflow_pull(coordinator, servers: int, sizes: list[int], count: int) -> 
 
 
 class Caller:
-    """Hosted by the worker: an `Exchange`, timed."""
+    """Hosted by the worker: a `ParameterClient`, timed."""
 
     def __init__(self, config):
         self._config = config
-        self._exchange = None
+        self._client = None
         self._times = {"pull": [], "pull with target": [], "push": []}
 
     @property
@@ -289,21 +289,21 @@ class Caller:
         return {name: getattr(self, name) for name in names}
 
     def close(self) -> None:
-        self._exchange = None
+        self._client = None
 
     def begin(self, session, sizes, first):
         import numpy as np
 
-        from ps_dqn.worker.parameter_client import Exchange
+        from ps_dqn.worker.parameter_client import ParameterClient
 
-        if self._exchange is None:
-            shape = self._config.parameter_server
-            self._exchange = Exchange(shape, int(session), 0, [int(each) for each in sizes])
-        self._exchange.begin(int(first), int(first))
+        if self._client is None:
+            options = self._config.parameter_server
+            self._client = ParameterClient(options, int(session), 0, [int(each) for each in sizes])
+        self._client.begin(int(first), int(first))
         return [np.int32(1)]
 
     def ask(self):
-        requests = self._exchange.requests()
+        requests = self._client.requests()
         # Every second pull brings the target too.
         self._with_target = len(self._times["pull"]) > len(self._times["pull with target"])
         if self._with_target:
@@ -312,7 +312,7 @@ class Caller:
         return [requests]
 
     def pulled(self, *replies):
-        pulled = self._exchange.pulled(replies)
+        pulled = self._client.pulled(replies)
         name = "pull with target" if self._with_target else "pull"
         self._times[name].append(time.perf_counter() - self._started)
         return [pulled.online]
@@ -321,7 +321,7 @@ class Caller:
         from ps_dqn.wire.messages import Kind
 
         self._started = time.perf_counter()
-        header, packed = self._exchange.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
+        header, packed = self._client.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
         return [header, *packed]
 
     def pushed(self, verdict):
@@ -329,7 +329,7 @@ class Caller:
 
         from ps_dqn.wire import messages
 
-        self._exchange.pushed(messages.unpack(messages.Verdict, verdict))
+        self._client.pushed(messages.unpack(messages.Verdict, verdict))
         self._times["push"].append(time.perf_counter() - self._started)
         return [np.int32(1)]
 

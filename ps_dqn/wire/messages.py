@@ -141,7 +141,7 @@ def entries(verdict: np.ndarray) -> list[Entry]:
 
 
 def vector_size(count: int, indexed: bool, dtype: str) -> int:
-    """Bytes of a shard's part of a push: `count` numbers, with their places if `indexed`."""
+    """Bytes of a shard's part of a push: `count` numbers, with their indices if `indexed`."""
     return (4 * count if indexed else 0) + encoding.size(count, dtype)
 
 
@@ -151,9 +151,9 @@ def vector(message: np.ndarray, size: int, dtype: str) -> np.ndarray:
     payload = message[HEADER:]
     if count < 0:
         return encoding.decode(payload, size, dtype)
-    places = payload[: 4 * count].view(np.uint32)
+    indices = payload[: 4 * count].view(np.uint32)
     decoded = np.zeros(size, np.float32)
-    decoded[places] = encoding.decode(payload[4 * count :], count, dtype)
+    decoded[indices] = encoding.decode(payload[4 * count :], count, dtype)
     return decoded
 
 

@@ -24,8 +24,8 @@ from ps_dqn.wire.messages import Kind, Status, Verdict
 from ps_dqn.wire.report import PHASES, Report
 from ps_dqn.worker import optimizer_state, schedules
 from ps_dqn.worker.actor import Experience
-from ps_dqn.worker.outlier_gate import Gate
-from ps_dqn.worker.parameter_client import Exchange
+from ps_dqn.worker.outlier_gate import OutlierGate
+from ps_dqn.worker.parameter_client import ParameterClient
 
 
 class Sizes(NamedTuple):
@@ -48,7 +48,7 @@ class Session:
         sizes: Sizes,
         folder: pathlib.Path | None,
     ):
-        """Makes the environments and the replay; see `Exchange` for what is shared.
+        """Makes the environments and the replay; see `ParameterClient` for what is shared.
 
         Args:
             config: the experiment.
@@ -61,8 +61,8 @@ class Session:
         self._seeds = np.random.default_rng([config.run.seed, worker, 0x5EED])
         self._config, self._worker, self._num_workers = config, worker, sizes.num_workers
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
-        self._exchange = Exchange(config.parameter_server, session, worker, shards)
-        self._gate = Gate(config.parameter_server.outlier_gate)
+        self._client = ParameterClient(config.parameter_server, session, worker, shards)
+        self._gate = OutlierGate(config.parameter_server.outlier_gate)
         self._nothing = np.zeros(sizes.num_parameters, np.float32)
         shape = (sizes.num_slots, sizes.num_parameters)
         self._slots, self._slot_steps = np.zeros(shape, np.float32), 0
@@ -90,10 +90,10 @@ class Session:
         return {name: getattr(self, name) for name in names}
 
     def begin(self, ticket: int, oldest: int) -> list[Any]:
-        """Starts a closure; see `Exchange.begin`. Returns the first pull's requests."""
+        """Starts a closure; see `ParameterClient.begin`. Returns the first pull's requests."""
         self._clock = time.perf_counter()
-        self._exchange.begin(ticket, oldest)
-        return [self._exchange.requests()]
+        self._client.begin(ticket, oldest)
+        return [self._client.requests()]
 
     def pulled(self, *replies: np.ndarray) -> list[Any]:
         """Takes the answers to a pull.
@@ -104,7 +104,7 @@ class Session:
             on, [E, …], and recurrent states, float32 [E, S]; and 1 if there is to be acted at all,
             int32 [].
         """
-        answer = self._exchange.pulled(replies)
+        answer = self._client.pulled(replies)
         if isinstance(answer, Status):
             self._lap("waiting")
             self._idle = answer is Status.FINISHED
@@ -165,7 +165,7 @@ class Session:
             for name, value in zip(("td_loss", "q_values", "grad_norm"), sums, strict=True):
                 self._sums[name] += float(value)
         kind = Kind.APPLIED if is_welcome else Kind.WITHHELD
-        header, packed = self._exchange.pack(
+        header, packed = self._client.pack(
             vector, kind, updates, self._env_steps, self._episodes, self._learning_rate
         )
         self._env_steps = self._episodes = 0
@@ -175,7 +175,7 @@ class Session:
     def pushed(self, numbers: np.ndarray) -> list[Any]:
         """Hears what became of the push. Returns the next pull's requests."""
         verdict = messages.unpack(Verdict, numbers)
-        self._exchange.pushed(verdict)
+        self._client.pushed(verdict)
         self._counters = Counters(*verdict[-4:])
         if verdict.kind != Kind.WITHHELD:
             is_applied = verdict.kind == Kind.APPLIED and not verdict.duplicate
@@ -183,7 +183,7 @@ class Session:
             self._sums["staleness"] += verdict.staleness
             self._longest["staleness"] = max(self._longest["staleness"], verdict.staleness)
         self._longest["push"] = max(self._longest["push"], self._lap("push"))
-        return [self._exchange.requests()]
+        return [self._client.requests()]
 
     def report(self) -> list[Any]:
         """Returns int32 1, a mark that nothing failed, and a `Report`, float64 [fields]."""
@@ -200,8 +200,8 @@ class Session:
             "staleness_max": self._longest["staleness"],
             "pull_max": self._longest["pull"],
             "push_max": self._longest["push"],
-            "bytes_pulled": self._exchange.bytes_pulled,
-            "bytes_pushed": self._exchange.bytes_pushed,
+            "bytes_pulled": self._client.bytes_pulled,
+            "bytes_pushed": self._client.bytes_pushed,
             "episodes": len(self._returns),
             "return_sum": sum(self._returns),
             "return_min": min(self._returns, default=math.inf),
@@ -211,7 +211,7 @@ class Session:
         }
         self._sums.clear()
         self._longest = dict.fromkeys(self._longest, 0.0)
-        self._exchange.bytes_pulled = self._exchange.bytes_pushed = 0
+        self._client.bytes_pulled = self._client.bytes_pushed = 0
         self._returns = []
         report = Report(**fields)
         self._done.add(report)

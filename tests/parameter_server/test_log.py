@@ -13,7 +13,7 @@ from test_sharding import SIZE, Servers
 from ps_dqn.parameter_server import shard as shard_module
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader, Verdict
-from ps_dqn.worker.parameter_client import Exchange, Pulled
+from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 
 PUSHES = 3  # of a closure
 
@@ -64,7 +64,7 @@ def three() -> Servers:
     return Servers(3)
 
 
-def begun(servers: Servers, ticket: int = 1, oldest: int = 0, worker: int = 0) -> Exchange:
+def begun(servers: Servers, ticket: int = 1, oldest: int = 0, worker: int = 0) -> ParameterClient:
     exchange = servers.connect(worker)
     exchange.begin(ticket, oldest)
     return exchange
@@ -144,7 +144,7 @@ def test_a_repetition_leaves_nothing_staged_on_any_server(three):
 
 
 def test_a_push_of_another_run_is_neither_kept_nor_decided(three):
-    stranger = Exchange(three.config.parameter_server, SESSION + 1, 0, three.sizes)
+    stranger = ParameterClient(three.config.parameter_server, SESSION + 1, 0, three.sizes)
     stranger.begin(1, 50)
     before = three.tallies()
     assert three.push(stranger, whole(1)).duplicate == 1
@@ -283,7 +283,7 @@ class Simulation:
         servers, rng, exchange = self.servers, self.rng, self.exchanges[worker]
         exchange.begin(closure.ticket, closure.oldest)
         for _ in range(PUSHES):
-            if not isinstance(servers.pull(exchange), Pulled):
+            if not isinstance(servers.pull(exchange), Parameters):
                 break
             yield "before staging"
             # Another attempt has other data. Whole numbers: their sums are exact in any order.

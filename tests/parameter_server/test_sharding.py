@@ -10,7 +10,7 @@ from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.telemetry import ledger
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import Exchange
+from ps_dqn.worker.parameter_client import ParameterClient
 
 SIZE = 7  # not a multiple of the numbers of servers
 MOST = 1.01  # times the mean, of the most loaded server
@@ -28,10 +28,10 @@ class Servers:
             for part in np.split(initial, np.cumsum(self.sizes)[:-1])
         ]
 
-    def connect(self, worker: int) -> Exchange:
-        return Exchange(self.config.parameter_server, SESSION, worker, self.sizes)
+    def connect(self, worker: int) -> ParameterClient:
+        return ParameterClient(self.config.parameter_server, SESSION, worker, self.sizes)
 
-    def pull(self, exchange: Exchange):
+    def pull(self, exchange: ParameterClient):
         requests = exchange.requests()
         return exchange.pulled(
             [shard.pull(each) for shard, each in zip(self.shards, requests, strict=True)]
@@ -47,7 +47,7 @@ class Servers:
         for shard in self.shards[1:]:
             shard.follow(verdict)
 
-    def push(self, exchange: Exchange, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
+    def push(self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
         header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1)
         verdict = self.decide(header, self.stage(packed))
         self.follow(verdict)

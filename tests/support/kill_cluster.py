@@ -32,7 +32,7 @@ from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire import bridge, failures
 from ps_dqn.wire.messages import Kind, PullRequest, Verdict
-from ps_dqn.worker.parameter_client import Exchange, Pulled
+from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 from support.processes import Nursery, accepts, until
 
 NUM_WORKERS, PUSHES, WINDOW = 4, 4, 2
@@ -81,7 +81,7 @@ class Pusher:
     def __init__(self, worker: int, num_ps: int, diary: pathlib.Path):
         self._worker, self._num_ps = worker, num_ps
         self._diary = os.open(diary, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._exchange: Exchange | None = None
+        self._exchange: ParameterClient | None = None
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
@@ -92,8 +92,10 @@ class Pusher:
 
     def _begin(self, session: np.ndarray, tickets: np.ndarray) -> list[Any]:
         if self._exchange is None:
-            shape = CONFIG.parameter_server
-            self._exchange = Exchange(shape, int(session), self._worker, [PART] * self._num_ps)
+            options = CONFIG.parameter_server
+            self._exchange = ParameterClient(
+                options, int(session), self._worker, [PART] * self._num_ps
+            )
         self._ticket, oldest = map(int, tickets)
         self._attempt = secrets.randbits(ATTEMPT_BITS)
         self._exchange.begin(self._ticket, oldest)
@@ -103,7 +105,7 @@ class Pusher:
     def _pack(self, *replies: np.ndarray) -> list[Any]:
         assert self._exchange is not None
         pulled = self._exchange.pulled(replies)
-        assert isinstance(pulled, Pulled), pulled
+        assert isinstance(pulled, Parameters), pulled
         ticket = self._ticket
         vector = np.tile(part_of(ticket, self._attempt), self._num_ps)
         header, packed = self._exchange.pack(
