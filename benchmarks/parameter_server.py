@@ -176,6 +176,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     from ps_dqn.parameter_server.host import ParameterHost
     from ps_dqn.parameter_server.store import ParameterStore
     from ps_dqn.wire import bridge
+    from ps_dqn.wire.messages import PullRequest
 
     size, count = NETWORKS[network]
     values = command_line.new_flags()
@@ -200,7 +201,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
         store = ParameterStore(config, servers, 1, np.zeros(size, np.float32))
         vector = tf.TensorSpec([size], tf.float32)
         numbers, mark = tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.int32)
-        requests = tf.TensorSpec([servers, 4], tf.int64)
+        requests = tf.TensorSpec([servers, len(PullRequest._fields)], tf.int64)
         packed = [tf.TensorSpec([None], tf.uint8)] * servers
 
         def exchange(first):

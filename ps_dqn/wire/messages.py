@@ -40,7 +40,6 @@ class PullRequest(NamedTuple):
     """A worker asks for the parameters."""
 
     session: int
-    worker: int
     contributed: int  # the version this worker last pushed for; -1: none
     target_version: int  # of the target the worker has; -1: none
 

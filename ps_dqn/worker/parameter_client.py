@@ -70,7 +70,7 @@ class ParameterClient:
         """A `PullRequest` for each server, int64 [num_ps, fields]."""
         return np.array(
             [
-                PullRequest(self._session, self._worker, self._contributed, version)
+                PullRequest(self._session, self._contributed, version)
                 for version in self._target_versions
             ],
             np.int64,

@@ -136,7 +136,7 @@ def test_a_new_run_builds_everything_anew(opened: Open) -> None:
     ]
     requests = worker.begin(run=RUN + 1)
     assert Paying.closed == closed + 2, "the old environments are ended"
-    assert requests.tolist() == [[RUN + 1, 0, -1, -1]] * 2
+    assert requests.tolist() == [[RUN + 1, -1, -1]] * 2
     pulled = worker.pull()
     assert pulled.steps == 0
     assert not pulled.slots.any()
