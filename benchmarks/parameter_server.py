@@ -176,7 +176,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     from ps_dqn.parameter_server.host import ParameterHost
     from ps_dqn.parameter_server.store import ParameterStore
     from ps_dqn.wire import bridge
-    from ps_dqn.wire.messages import PullRequest
+    from ps_dqn.worker import calls
 
     size, count = NETWORKS[network]
     values = command_line.new_flags()
@@ -200,24 +200,20 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
         coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
         store = ParameterStore(config, servers, 1, np.zeros(size, np.float32))
         vector = tf.TensorSpec([size], tf.float32)
-        numbers, mark = tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.int32)
-        requests = tf.TensorSpec([servers, len(PullRequest._fields)], tf.int64)
-        packed = [tf.TensorSpec([None], tf.uint8)] * servers
 
         def exchange(first):
             def body(i):
                 with tf.control_dependencies([i]):
-                    [asked] = bridge.call("ask", 0, [], [requests])
-                [change] = bridge.call("pulled", 0, store.pull(asked), [vector])
-                header, *messages = bridge.call("pack", 0, [change], [numbers, *packed])
-                verdict = store.push(header, messages)
-                [done] = bridge.call("pushed", 0, [verdict], [mark])
-                return i + done
+                    replies = store.pull(bridge.call("requests", 0, [], calls.requests(servers)))
+                change = bridge.call("pulled", 0, replies, vector)
+                packed = bridge.call("pack", 0, [change], calls.Packed.specs(servers))
+                verdict = store.push(packed.header, packed.messages)
+                return i + bridge.call("pushed", 0, [verdict], calls.MARK)
 
-            [begun] = bridge.call("begin", 0, [store.session, store.sizes, first], [mark])
+            begun = bridge.call("begin", 0, [store.session, store.sizes, first], calls.MARK)
             last = tf.while_loop(lambda i: i <= count, body, [begun], parallel_iterations=1)
             with tf.control_dependencies(last):
-                return bridge.call("times", 0, [], [tf.TensorSpec([3], tf.float64)])[0]
+                return bridge.call("times", 0, [], tf.TensorSpec([3], tf.float64))
 
         closure = trace(exchange, tf.TensorSpec([], tf.int64))
         coordinator.schedule(closure, args=(np.int64(1),)).fetch()
@@ -286,7 +282,7 @@ class Caller:
 
     @property
     def methods(self):
-        names = ("begin", "ask", "pulled", "pack", "pushed", "times")
+        names = ("begin", "requests", "pulled", "pack", "pushed", "times")
         return {name: getattr(self, name) for name in names}
 
     def close(self) -> None:
@@ -301,29 +297,30 @@ class Caller:
             options = self._config.parameter_server
             self._client = ParameterClient(options, int(session), 0, [int(each) for each in sizes])
         self._client.begin(int(first), int(first))
-        return [np.int32(1)]
+        return np.int32(1)
 
-    def ask(self):
+    def requests(self):
         requests = self._client.requests()
         # Every second pull brings the target too.
         self._with_target = len(self._times["pull"]) > len(self._times["pull with target"])
         if self._with_target:
             requests[:, -1] = -1
         self._started = time.perf_counter()
-        return [requests]
+        return requests
 
     def pulled(self, *replies):
         pulled = self._client.pulled(replies)
         name = "pull with target" if self._with_target else "pull"
         self._times[name].append(time.perf_counter() - self._started)
-        return [pulled.online]
+        return pulled.online
 
     def pack(self, vector):
         from ps_dqn.wire.messages import Kind
+        from ps_dqn.worker import calls
 
         self._started = time.perf_counter()
         header, packed = self._client.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
-        return [header, *packed]
+        return calls.Packed(header, packed)
 
     def pushed(self, verdict):
         import numpy as np
@@ -332,14 +329,14 @@ class Caller:
 
         self._client.pushed(messages.unpack(messages.Verdict, verdict))
         self._times["push"].append(time.perf_counter() - self._started)
-        return [np.int32(1)]
+        return np.int32(1)
 
     def times(self):
         import numpy as np
 
         medians = [statistics.median(each) for each in self._times.values()]
         self._times = {name: [] for name in self._times}
-        return [np.array(medians)]
+        return np.array(medians)
 
 
 def plot(rows: list[dict], path: pathlib.Path) -> None:

@@ -13,6 +13,7 @@ from ps_dqn.config import Config
 from ps_dqn.environments import Environments
 from ps_dqn.replay import memory
 from ps_dqn.replay.batch import Batch, zero_batch
+from ps_dqn.worker.calls import Played, Playing
 
 
 @dataclasses.dataclass
@@ -105,8 +106,8 @@ class Evaluation:
         self._steps = 0
         return [self.environments.observations]
 
-    def step(self, greedy: np.ndarray) -> list[Any]:
-        """Acts; returns observations [E, …] and how many episodes still run, int32 []."""
+    def step(self, greedy: np.ndarray) -> Playing:
+        """Acts, each environment at random with probability `eval_epsilon`."""
         random = self._exploration.random(len(greedy)) < self._epsilon
         anything = self._exploration.integers(self._num_actions, size=len(greedy))
         step = self.environments.step(np.where(random, anything, greedy))
@@ -115,8 +116,8 @@ class Evaluation:
         self._steps += 1
         if self._steps >= self._max_steps:
             self._playing[:] = False
-        return [self.environments.observations, np.int32(self._playing.sum())]
+        return Playing(self.environments.observations, np.int32(self._playing.sum()))
 
-    def end(self) -> list[Any]:
-        """Returns int32 1, a mark that nothing failed, and the episodes' returns, float64 [E]."""
-        return [np.int32(1), self._returns]
+    def end(self) -> Played:
+        """The episodes' returns."""
+        return Played(np.int32(1), self._returns)
