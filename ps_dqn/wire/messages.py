@@ -28,7 +28,7 @@ class Kind(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """What a worker that asked for parameters is to do."""
+    """The answer to a pull: what the worker is to do."""
 
     READY = 0
     WAIT = 1  # it has pushed for this version already, and others have not (sync)

@@ -183,7 +183,7 @@ class Playing(NamedTuple):
     """What the Q-network is to act on next, in an evaluation."""
 
     observations: Any  # [E, …]
-    episodes: Any  # that still run, int32 []
+    episodes: Any  # that are not over, int32 []
 
     @classmethod
     def specs(cls, observations: Spec) -> "Playing":

@@ -167,7 +167,7 @@ class ParameterClient:
         online = encoding.aligned(4 * int(self._starts[-1])).view(np.float32)
         old = self._target
         if any(header.has_target for header in headers):
-            # Another array: closures may still read the one before.
+            # Another array: a closure may be reading the one before.
             self._target = encoding.aligned(4 * len(old)).view(np.float32)
         for i, (reply, header) in enumerate(zip(replies, headers, strict=True)):
             part, count = slice(self._starts[i], self._starts[i + 1]), self._sizes[i]
