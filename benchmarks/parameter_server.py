@@ -170,7 +170,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     import tensorflow as tf
 
     from cluster import local, server
-    from cluster.spec import Placement, Task, on_this_machine
+    from cluster.spec import Placement, Task, TaskOptions, on_this_machine
     from flags import command_line, experiment
     from ps_dqn.coordinator import connection
     from ps_dqn.parameter_server.host import ParameterHost
@@ -188,7 +188,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
 
     def serve(spec, task):
         bridge.install(lambda number: Caller(config) if number >= 0 else ParameterHost())
-        server.serve(spec, task, intra_op_threads=1, inter_op_threads=threads)
+        server.serve(spec, task, TaskOptions(inter_op_threads=threads))
 
     spec = on_this_machine(num_ps=servers, num_workers=1)
     role = local.Role("parameter_server", (), serve)

@@ -94,7 +94,7 @@ def start(
         from prometheus_client import CollectorRegistry, ProcessCollector
     except ImportError:
         raise HealthError(
-            f"health port {port}: the package prometheus-client is missing; "
+            f"--health_port={port}: the package prometheus-client is missing: "
             f'pip install "ps-dqn[metrics]"'
         ) from None
     registry = CollectorRegistry()
@@ -104,7 +104,9 @@ def start(
         server = HealthServer(port, _Check(is_alive), _Check(is_ready), registry)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise HealthError(f"health port {port} cannot be used: {reason}; choose another") from None
+        raise HealthError(
+            f"--health_port={port}: cannot be used ({reason}): choose another"
+        ) from None
     threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
     return server
 

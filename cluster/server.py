@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from cluster import health, ordinal
-from cluster.spec import ClusterSpec, Task
+from cluster.spec import ClusterSpec, Task, TaskOptions
 
 # How long clean-up may take before the task leaves anyway (seconds).
 STOP_SECONDS = 0.7
@@ -54,10 +54,8 @@ def _exit_code() -> int:
 def serve(
     spec: ClusterSpec,
     task: Task,
+    options: TaskOptions,
     *,
-    intra_op_threads: int,
-    inter_op_threads: int,
-    health_port: int = 0,
     collector: Any = None,
     on_stop: Callable[[], None] | None = None,
 ) -> NoReturn:
@@ -72,9 +70,7 @@ def serve(
     Args:
         spec: the cluster.
         task: this process's place in it.
-        intra_op_threads: threads one operation may use.
-        inter_op_threads: operations that may run at the same time.
-        health_port: where `health` is served; 0: nowhere.
+        options: its threads, and where `health` is served.
         collector: of the task's metrics, for `health`.
         on_stop: releases what the task holds beside the server.
 
@@ -82,14 +78,14 @@ def serve(
         HealthError: health cannot be served.
     """
     own = health.OwnServer(spec.addresses(task.job)[task.index])
-    if health_port:
-        health.start(health_port, own.is_alive, own.is_ready, collector)
+    if options.health_port:
+        health.start(options.health_port, own.is_alive, own.is_ready, collector)
     asked_to_stop: list[int] = []
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: asked_to_stop.append(number))
     # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _server = start(spec, task, session_config(intra_op_threads, inter_op_threads))
+    _server = start(spec, task, session_config(options.intra_op_threads, options.inter_op_threads))
     own.started()
     # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not
     # wake a lock, and a handler that sets an event can deadlock on that event's own lock.

@@ -98,6 +98,15 @@ class ClusterSpec:
 
 
 @dataclasses.dataclass(frozen=True)
+class TaskOptions:
+    """How a worker or parameter server serves."""
+
+    intra_op_threads: int = 1  # that one operation may use
+    inter_op_threads: int = 2  # operations that may run at the same time
+    health_port: int = 0  # where it answers probes; 0: nowhere
+
+
+@dataclasses.dataclass(frozen=True)
 class Placement:
     """Where the coordinator's cluster is."""
 

@@ -44,6 +44,15 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
         raise absl_flags.Error(f"{rest[1]!r} is not a flag: flags look like --name=value")
 
 
+def parse_over(flagfile: pathlib.Path, values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
+    """Parses a whole command line laid over a flagfile: what it says wins.
+
+    Raises:
+        absl.flags.Error: the file cannot be read, or what `parse` says of its flags and these.
+    """
+    parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
+
+
 def asks_for_help(argv: Sequence[str]) -> bool:
     """Whether a person asks what the flags are."""
     return any(word in ("--help", "-h", "-help", "--helpfull") for word in argv[1:])

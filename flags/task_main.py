@@ -8,7 +8,7 @@ from absl import flags as absl_flags
 
 from cluster import lifeline
 from cluster.health import HealthError
-from cluster.spec import ClusterSpecError
+from cluster.spec import ClusterSpecError, TaskOptions
 from flags import command_line, tasks
 
 # Before NumPy is imported: these tasks do their mathematics in TensorFlow.
@@ -36,8 +36,7 @@ def run(
 
     Args:
         job: the cluster's name for such tasks.
-        serve: called with the cluster, the task, its numbers of threads, its port for probes and
-            further flags' values.
+        serve: called with the cluster, the task, its options and further flags' values.
         define_more: defines the further flags and returns their names.
     """
     values = command_line.new_flags()
@@ -62,9 +61,9 @@ def run(
     address = spec.addresses(job)[task.index]
     print(f"{task} serves at {address}", flush=True)
     others = [values[name].value for name in more]
-    threads = (values.intra_op_threads, values.inter_op_threads)
+    options = TaskOptions(values.intra_op_threads, values.inter_op_threads, values.health_port)
     try:
-        serve(spec, task, *threads, values.health_port, *others)
+        serve(spec, task, options, *others)
     except HealthError as error:
         command_line.refuse(error)
     return 0

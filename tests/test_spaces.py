@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from test_environments import COUNTING, SPACE
+from support.counting_env import COUNTING, SPACE
 
 from ps_dqn import environments
 from ps_dqn.config import Environment

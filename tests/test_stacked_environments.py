@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from test_environments import COUNTING
+from support.counting_env import COUNTING
 
 from ps_dqn import environments
 from ps_dqn.config import Config, Environment

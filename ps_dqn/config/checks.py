@@ -1,25 +1,27 @@
-"""Combinations of options that cannot work, each refused with one line."""
+"""Combinations of options that cannot work, each refused with one line.
 
-import dataclasses
+What an option needs to have an effect stands beside it, and so do its limits: see `options`.
+"""
+
 import json
 import math
-from typing import Any
 
-from ps_dqn.config.agent import NETWORKS
+from ps_dqn.config.agent import NETWORKS, Network, Value
 from ps_dqn.config.replay import REPLAY_CAPACITY
+from ps_dqn.config.run import ParameterServer
+from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
 
 # Updates of a push in which the window of replay=recent can narrow in steps worth the name.
 FEWEST_FOR_RECENT = 8
 
 
-def check(config: Any) -> None:
-    """Refuses a `Config` whose options do not go together.
+def check(config: Topics) -> None:
+    """Refuses options that do not go together.
 
     Raises:
         UsageError: with the flags, their values and what to do.
     """
-    _check_needs(config)
     _check_env_kwargs(config.environment.env_kwargs)
     check_network(config.network, config.value)
     _check_outer_step(config.parameter_server)
@@ -33,8 +35,8 @@ def check(config: Any) -> None:
         _check_replay(config)
 
 
-def check_workers(config: Any, num_workers: int) -> None:
-    """Refuses a `Config` that does not go with this many workers.
+def check_workers(config: Topics, num_workers: int) -> None:
+    """Refuses options that do not go with this many workers.
 
     Raises:
         UsageError: with the flags, their values and what to do.
@@ -47,37 +49,8 @@ def check_workers(config: Any, num_workers: int) -> None:
         )
 
 
-def _check_needs(config: Any) -> None:
-    """Refuses what has no effect: an option that was set, without the one it belongs to."""
-    groups = [getattr(config, field.name) for field in dataclasses.fields(config)]
-    options = [(group, field) for group in groups for field in dataclasses.fields(group)]
-    defaults = {field.name: field.default for _, field in options}
-    values = {field.name: getattr(group, field.name) for group, field in options}
-    for _, field in options:
-        if values[field.name] == field.default:
-            continue
-        for other, wanted in field.metadata["needs"].items():
-            used = values[other] in wanted if wanted else values[other] != defaults[other]
-            if not used:
-                text = f"--{other}" + "".join(
-                    f"{' or ' if i else '='}{_shown(each)}" for i, each in enumerate(wanted)
-                )
-                raise UsageError(
-                    f"--{field.name}={_shown(values[field.name])}: has no effect without {text}; "
-                    f"leave it out (its default is {_shown(field.default)})"
-                )
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def check_network(network: Any, value: Any) -> None:
+def check_network(network: Network, value: Value) -> None:
     """Refuses a network that is not known, or a user's with parts of the others.
-
-    Args:
-        network: `config.Network`.
-        value: `config.Value`.
 
     Raises:
         UsageError: with the flags and what to do.
@@ -90,13 +63,13 @@ def check_network(network: Any, value: Any) -> None:
             f"--network={name}: unknown: use {', '.join(NETWORKS)}, or your own as "
             f"package.module:function"
         )
-    asked = {
+    parts = {
         "--dueling": network.dueling,
         "--noisy": network.noisy,
         "--recurrent_size": network.recurrent_size,
         "--value_distribution=iqn": value.value_distribution == "iqn",
     }
-    flags = [flag for flag, wanted in asked.items() if wanted]
+    flags = [flag for flag, wanted in parts.items() if wanted]
     if flags:
         raise UsageError(
             f"--network={name}: cannot be combined with {', '.join(flags)}, which is built into "
@@ -104,10 +77,10 @@ def check_network(network: Any, value: Any) -> None:
         )
 
 
-def _check_outer_step(shape: Any) -> None:
+def _check_outer_step(parameter_server: ParameterServer) -> None:
     for name in ("outer_learning_rate", "outer_momentum"):
-        value = getattr(shape, name)
-        if value is not None and shape.local_updates == 1:
+        value = getattr(parameter_server, name)
+        if value is not None and parameter_server.local_updates == 1:
             raise UsageError(
                 f"--{name}={value}: has no effect without --local_updates above 1; leave it out"
             )
@@ -122,7 +95,7 @@ def _check_env_kwargs(text: str) -> None:
         raise UsageError(f'--env_kwargs={text}: must be a JSON object, like {{"size": 8}}')
 
 
-def _check_schedules(config: Any) -> None:
+def _check_schedules(config: Topics) -> None:
     learning, explore = config.learning, config.exploration
     ends = {
         "learning_rate": (learning.learning_rate_schedule, learning.learning_rate),
@@ -138,7 +111,7 @@ def _check_schedules(config: Any) -> None:
             )
 
 
-def _check_values(config: Any) -> None:
+def _check_values(config: Topics) -> None:
     value = config.value
     distribution = value.value_distribution
     if value.v_min >= value.v_max:
@@ -170,7 +143,7 @@ def _check_values(config: Any) -> None:
         )
 
 
-def _check_target(config: Any) -> None:
+def _check_target(config: Topics) -> None:
     if config.learning.target_update_period:
         return
     if config.value.double_dqn:
@@ -180,18 +153,20 @@ def _check_target(config: Any) -> None:
         )
 
 
-def _check_rhythm(config: Any) -> None:
-    shape, envs = config.parameter_server, config.environment.num_envs_per_worker
-    env_steps = shape.local_updates * shape.update_period
+def _check_rhythm(config: Topics) -> None:
+    envs = config.environment.num_envs_per_worker
+    updates = config.parameter_server.local_updates
+    period = config.parameter_server.update_period
+    env_steps = updates * period
     if env_steps % envs:
         raise UsageError(
-            f"--local_updates={shape.local_updates} times --update_period={shape.update_period} "
-            f"is {env_steps} environment steps a push, which --num_envs_per_worker={envs} does "
-            f"not divide: change one of the three so that it does"
+            f"--local_updates={updates} times --update_period={period} is {env_steps} environment "
+            f"steps a push, which --num_envs_per_worker={envs} does not divide: change one of the "
+            f"three so that it does"
         )
 
 
-def _check_rollout(config: Any) -> None:
+def _check_rollout(config: Topics) -> None:
     """PQN learns by λ-returns of the online network, from steps it has just made."""
     value, learning, replay = config.value, config.learning, config.replay
     unmet = {
@@ -238,7 +213,7 @@ def _check_rollout(config: Any) -> None:
         )
 
 
-def _check_replay(config: Any) -> None:
+def _check_replay(config: Topics) -> None:
     replay, updates = config.replay, config.parameter_server.local_updates
     if replay.replay == "recent" and updates < FEWEST_FOR_RECENT:
         raise UsageError(
@@ -256,7 +231,7 @@ def _check_replay(config: Any) -> None:
     check_capacity(config, capacity, f"--replay_capacity={capacity}")
 
 
-def check_capacity(config: Any, capacity: int, flag: str) -> None:
+def check_capacity(config: Topics, capacity: int, flag: str) -> None:
     """Refuses a replay too small to learn from.
 
     Args:
@@ -286,7 +261,7 @@ def check_capacity(config: Any, capacity: int, flag: str) -> None:
         )
 
 
-def rows_spanned(config: Any) -> int:
+def rows_spanned(config: Topics) -> int:
     """Rows beside its first one that a draw from replay needs."""
     replay, is_recurrent = config.replay, config.network.recurrent_size > 0
     sequence = 0
@@ -297,7 +272,7 @@ def rows_spanned(config: Any) -> int:
     return sequence + config.learning.n_step + stack
 
 
-def _span_flags(config: Any) -> str:
+def _span_flags(config: Topics) -> str:
     text = f"--n_step={config.learning.n_step}"
     if config.environment.frame_stack > 1:
         text += f", --frame_stack={config.environment.frame_stack}"

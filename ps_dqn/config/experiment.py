@@ -11,26 +11,13 @@ import typing
 from typing import Any
 
 from ps_dqn.config import checks
-from ps_dqn.config.agent import Environment, Network, Value
-from ps_dqn.config.exploration import Exploration
-from ps_dqn.config.learning import Learning
-from ps_dqn.config.options import check
-from ps_dqn.config.replay import Replay
-from ps_dqn.config.run import ParameterServer, Run
+from ps_dqn.config.options import check, check_needs
+from ps_dqn.config.topics import Topics
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    """A whole experiment. Built from flags; sent to workers as JSON."""
-
-    environment: Environment = dataclasses.field(default_factory=Environment)
-    network: Network = dataclasses.field(default_factory=Network)
-    value: Value = dataclasses.field(default_factory=Value)
-    learning: Learning = dataclasses.field(default_factory=Learning)
-    replay: Replay = dataclasses.field(default_factory=Replay)
-    exploration: Exploration = dataclasses.field(default_factory=Exploration)
-    parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)
-    run: Run = dataclasses.field(default_factory=Run)
+class Config(Topics):
+    """A whole experiment, checked. Built from flags; sent to workers as JSON."""
 
     def __post_init__(self) -> None:
         """Refuses values out of range and combinations that cannot work.
@@ -38,9 +25,14 @@ class Config:
         Raises:
             UsageError: with the flag, its value and what to do.
         """
-        for group in groups():
-            for field in dataclasses.fields(group.type):
-                check(field, getattr(getattr(self, group.name), field.name))
+        options = [
+            (field, getattr(getattr(self, group.name), field.name))
+            for group in groups()
+            for field in dataclasses.fields(group.type)
+        ]
+        for field, value in options:
+            check(field, value)
+        check_needs(options)
         checks.check(self)
 
     def to_json(self) -> str:

@@ -34,7 +34,10 @@ class Learning:
         needs={"learning_rate_schedule": CHANGING},
     )
     optimizer_epsilon: float = option(
-        1e-5, "Constant in the denominators of adam, rmsprop and adagrad.", low=1e-12
+        1e-5,
+        "Constant in the denominators of adam, rmsprop and adagrad.",
+        low=1e-12,
+        needs={"optimizer": ("adam", "rmsprop", "adagrad")},
     )
     momentum: float = option(
         0.9,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -65,6 +65,35 @@ def check(field: dataclasses.Field, value: Any) -> None:
             raise UsageError(f"--{field.name}={number}: must be {low} or more")
         if high is not None and number > high:
             raise UsageError(f"--{field.name}={number}: must be {high} or less")
+
+
+def check_needs(options: Sequence[tuple[dataclasses.Field, Any]]) -> None:
+    """Refuses what has no effect: an option that was set, without the one it belongs to.
+
+    Args:
+        options: all there are, each with its value.
+
+    Raises:
+        UsageError: with the flag, its value, and what it needs.
+    """
+    defaults = {field.name: field.default for field, _ in options}
+    values = {field.name: value for field, value in options}
+    for field, value in options:
+        if value == field.default:
+            continue
+        for other, wanted in field.metadata["needs"].items():
+            has_effect = values[other] in wanted if wanted else values[other] != defaults[other]
+            if not has_effect:
+                choices = " or ".join(_shown(each) for each in wanted)
+                needed = f"{other}={choices}" if wanted else other
+                raise UsageError(
+                    f"--{field.name}={_shown(value)}: has no effect without --{needed}; leave it "
+                    f"out (its default is {_shown(field.default)})"
+                )
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _is_allowed(field: dataclasses.Field, number: float) -> bool:

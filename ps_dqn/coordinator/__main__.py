@@ -95,8 +95,7 @@ def _parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path |
     if folder is None:
         return None
     if directory.has_checkpoint(folder):
-        flagfile = folder / directory.FLAGFILE
-        command_line.parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
+        command_line.parse_over(folder / directory.FLAGFILE, values, argv)
     elif values.resume:
         raise UsageError(f"--resume: no checkpoint in --run_dir={folder}")
     return folder

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cluster import health, in_process, local
-from cluster.spec import ClusterSpec, Placement, Task
+from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
 from ps_dqn import environments
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
@@ -88,7 +88,7 @@ def run(command: Command) -> int:
                 ),
                 resumed,
             )
-    except UsageError as error:
+    except (UsageError, health.HealthError) as error:
         say(f"error: {error}")  # standard error is the log by now
         return WRONG_USAGE
     except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
@@ -107,15 +107,12 @@ def _serve_health(placement: Placement, vitals: Vitals) -> health.OwnServer:
     """Answers probes, where that is asked for; of the coordinator's own server, which is to start.
 
     Raises:
-        UsageError: the port cannot be used, or a package is missing.
+        HealthError: the port cannot be used, or a package is missing.
     """
     own = health.OwnServer(placement.spec.chief)
     if placement.health_port:
         collector = prometheus.coordinator(vitals.read)
-        try:
-            health.start(placement.health_port, own.is_alive, own.is_ready, collector)
-        except health.HealthError as error:
-            raise UsageError(f"--health_port: {error}") from None
+        health.start(placement.health_port, own.is_alive, own.is_ready, collector)
     return own
 
 
@@ -154,7 +151,8 @@ def _role(
     module: str, serve: Callable[..., Any], threads: tuple[int, int], **others: object
 ) -> local.Role:
     def serve_with_options(spec: ClusterSpec, task: Task) -> None:
-        serve(spec, task, *threads, **{name: str(each) for name, each in others.items()})
+        texts = {name: str(each) for name, each in others.items()}
+        serve(spec, task, TaskOptions(*threads), **texts)
 
     options = {"intra_op_threads": threads[0], "inter_op_threads": threads[1], **others}
     arguments = tuple(f"--{name}={each}" for name, each in options.items())

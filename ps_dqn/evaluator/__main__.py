@@ -49,9 +49,9 @@ def main(argv: Sequence[str]) -> int:
         flagfile = folder / directory.FLAGFILE
         if not values.run_dir or not flagfile.exists():
             raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
-        command_line.parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
+        command_line.parse_over(flagfile, values, argv)
         return _evaluate(values, folder, shown)
-    except (absl_flags.Error, UsageError) as error:
+    except (absl_flags.Error, UsageError, health.HealthError) as error:
         command_line.refuse(error)
 
 
@@ -81,10 +81,7 @@ def _begin_to_follow(values: absl_flags.FlagValues, folder: pathlib.Path, shown:
             f"newest one; leave it out"
         )
     if values.health_port:
-        try:
-            health.start(values.health_port, lambda: "", lambda: "", shown.collector())
-        except health.HealthError as error:
-            raise UsageError(f"--health_port: {error}") from None
+        health.start(values.health_port, lambda: "", lambda: "", shown.collector())
     # What is process 1 of a container ignores the signals that it does not handle.
     signal.signal(signal.SIGTERM, _leave)
     flagfile = folder / directory.FLAGFILE

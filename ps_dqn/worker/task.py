@@ -6,27 +6,18 @@ Its place comes from TF_CONFIG or flags; what to act in and remember arrives fro
 import functools
 import pathlib
 
-from cluster.spec import ClusterSpec, Task
+from cluster.spec import ClusterSpec, Task, TaskOptions
 
 JOB = "worker"
 
 
-def serve(
-    spec: ClusterSpec,
-    task: Task,
-    intra_op_threads: int,
-    inter_op_threads: int,
-    health_port: int = 0,
-    worker_dir: str = "",
-) -> None:
+def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str = "") -> None:
     """Serves until SIGTERM; does not return.
 
     Args:
         spec: the cluster.
         task: this task of it.
-        intra_op_threads: threads one operation may use.
-        inter_op_threads: operations that may run at the same time.
-        health_port: where it answers probes; 0: nowhere.
+        options: its threads, and where it answers probes.
         worker_dir: where this worker may keep files; none if empty.
     """
     from cluster import server
@@ -41,9 +32,7 @@ def serve(
     server.serve(
         spec,
         task,
-        intra_op_threads=intra_op_threads,
-        inter_op_threads=inter_op_threads,
-        health_port=health_port,
+        options,
         collector=prometheus.worker(bridge.figures),
         on_stop=bridge.close,
     )

@@ -2,24 +2,18 @@
 
 import contextlib
 import http.client
-import os
 import pathlib
-import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from prometheus_client import core
-from support import processes as real
-from support.processes import Processes
 
 from cluster import health
-from cluster import spec as cluster_spec
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -216,7 +210,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line(serve: Serve) -> None:
         health.start(port, well, well, Battery())
 
     assert str(refused.value) == (
-        f"health port {port} cannot be used: Address already in use; choose another"
+        f"--health_port={port}: cannot be used (Address already in use): choose another"
     )
 
 
@@ -241,7 +235,8 @@ def test_a_missing_package_is_refused_with_the_way_to_get_it(
         health.start(8080, well, well, Battery())
 
     assert str(refused.value) == (
-        'health port 8080: the package prometheus-client is missing; pip install "ps-dqn[metrics]"'
+        "--health_port=8080: the package prometheus-client is missing: "
+        'pip install "ps-dqn[metrics]"'
     )
 
 
@@ -255,62 +250,3 @@ def test_importing_it_starts_nothing_that_a_fork_would_break() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert ran.stdout == "[]\n1\n"
-
-
-# A task's own server, for real.
-
-SERVER = """
-import sys, time
-from cluster import server, spec
-cluster = spec.ClusterSpec("localhost:1", ("localhost:2",), (sys.argv[1],))
-kept = server.start(cluster, spec.Task("worker", 0), server.session_config(1, 2))
-print("it serves", flush=True)
-time.sleep(1000)
-"""
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
-
-
-def test_a_server_answers_unless_it_hangs_or_is_gone(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # discards whatever it is sent
-    [address] = cluster_spec.on_this_machine(1, 1).workers
-    port = address.rpartition(":")[2]
-    own = health.OwnServer(address)
-    assert own.is_alive() == ""
-    assert own.is_ready() == "the TensorFlow server has not started yet"
-    assert not health.answers(address, 30)
-
-    running = processes.start("-c", SERVER, address)
-    running.line_with("it serves")
-    assert health.answers(address, 30)
-    own.started()
-    assert (own.is_alive(), own.is_ready()) == ("", "")
-
-    os.kill(running.pid, signal.SIGSTOP)
-    asked = time.monotonic()
-    assert not health.answers(address, 0.5)
-    assert time.monotonic() - asked < 5  # half a second, on a noisy machine
-    silence = f"the TensorFlow server at 127.0.0.1:{port} gave no answer in 2 s"
-    assert (own.is_alive(), own.is_ready()) == (silence, silence)
-    os.kill(running.pid, signal.SIGCONT)
-    assert health.answers(address, 30)
-    assert own.is_alive() == ""
-
-    running.process.kill()
-    running.ended()
-    for _ in range(5):
-        assert not health.answers(address, 30)
-    # Found at once, with no pause after failures.
-    processes.start("-c", SERVER, address).line_with("it serves")
-    assert health.answers(address, 30)
-
-
-def test_what_listens_without_a_word_does_not_answer() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        assert not health.answers(f"127.0.0.1:{mute.getsockname()[1]}", 0.2)

@@ -1,23 +1,15 @@
 """Where a task is: the coordinator's cluster, and a worker's or parameter server's place in it."""
 
-import json
 import re
 import sys
 from typing import Any
 
 import pytest
-from test_command_line import parsed
+from support.command_lines import CLUSTER, parsed, tf_config
 
 from cluster import ordinal
-from cluster.spec import ClusterSpecError, numbered
+from cluster.spec import ClusterSpecError, TaskOptions, numbered
 from flags import task_main, tasks
-
-CLUSTER = {"chief": ["localhost:1"], "ps": ["localhost:2"], "worker": ["localhost:3"]}
-
-
-def tf_config(job: str, index: int = 0) -> str:
-    """A task's place in a small cluster, as TF_CONFIG has it."""
-    return json.dumps({"cluster": CLUSTER, "task": {"type": job, "index": index}})
 
 
 def test_flags_of_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +89,9 @@ def test_good_place_of_a_task(
 
     assert task_main.run(job, lambda *given: served.append(given)) == 0
 
-    [(spec, task, intra_op_threads, inter_op_threads, health_port)] = served
+    [(spec, task, options)] = served
     assert task == tasks.Task(job, index)
-    assert (intra_op_threads, inter_op_threads, health_port) == (3, 2, 0)
+    assert options == TaskOptions(intra_op_threads=3, inter_op_threads=2, health_port=0)
     assert capsys.readouterr().out == f"{task} serves at {spec.addresses(job)[index]}\n"
 
 

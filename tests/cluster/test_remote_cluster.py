@@ -193,5 +193,5 @@ def test_a_port_for_probes_that_is_taken(
         flags += [f"--run_dir={tmp_path}/run"] if job == "chief" else []
         refused = start(processes, spec, job, *flags)
         assert refused.ended(60) == signals.WRONG_USAGE, refused.text
-    assert f"health port {port} cannot be used" in refused.lines[-1]
+    assert f"--health_port={port}: cannot be used" in refused.lines[-1]
     assert "Traceback" not in refused.text

@@ -67,6 +67,7 @@ def refused(**values: Any) -> str:
         ({"huber_delta": 2.0, "loss": "squared"}, "loss=huber"),
         ({"huber_delta": 2.0, **C51}, "value_distribution=none or qr_dqn or iqn"),
         ({"momentum": 0.5}, "optimizer=sgd"),
+        ({"optimizer_epsilon": 0.5, "optimizer": "sgd"}, "optimizer=adam or rmsprop or adagrad"),
         ({"target_update_period": 5, "tau": 0.5}, "tau=0.0"),
         ({"hidden_sizes": (8,), **CUSTOM}, BUILT_IN),
         ({"activation": "tanh", **CUSTOM}, BUILT_IN),
@@ -97,6 +98,7 @@ def test_an_option_without_the_one_it_belongs_to(values: dict[str, Any], needed:
         {"replay_compression": "lz4", "replay_memory": "1GiB"},
         {"target_update_period": 0, "double_dqn": False},
         {"learning_rate_schedule": "exponential"},
+        {"optimizer": "adagrad", "optimizer_epsilon": 0.5},
         # What fits into a memory is not known yet.
         {"replay_memory": "1GiB", "min_replay_size": 10**7},
     ],

@@ -1,21 +1,18 @@
-"""The command lines: every option has a flag, presets are experiments, and help goes by topic."""
+"""The command lines: every option has a flag, and presets are experiments."""
 
 import dataclasses
 import json
 import pathlib
-import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from absl import flags as absl_flags
+from support.command_lines import parsed
 
-from flags import command_line, experiment, tasks
+from flags import command_line, experiment
 from ps_dqn import config as configuration
 from ps_dqn.config import Config
-from ps_dqn.coordinator import __main__
 
 PRESETS = sorted(command_line.PRESETS.glob("*.flags"))
 OPTIONS: list[tuple[configuration.Group, dataclasses.Field]] = [
@@ -65,6 +62,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "categorical": {
         "loss": "huber",
+        "optimizer": "rmsprop",
         "value_rescaling": False,
         "value_distribution": "c51",
         "munchausen": False,
@@ -84,16 +82,6 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "replay_files": False,
     },
 }
-
-
-def parsed(*words: str) -> absl_flags.FlagValues:
-    """The coordinator's flags but for the files', parsed."""
-    values = command_line.new_flags()
-    experiment.define(values)
-    tasks.define_addresses(values)
-    tasks.define_placement(values)
-    command_line.parse(values, ["program", *words])
-    return values
 
 
 def _config(*words: str) -> Config:
@@ -253,64 +241,26 @@ def test_flags_after_a_flagfile_override_it(tmp_path: pathlib.Path) -> None:
     assert config.value == configuration.Value(double_dqn=False)
 
 
+def test_a_command_line_is_laid_over_a_flagfile(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "flags.txt"
+    path.write_text("--gamma=0.5\n--n_step=7\n")
+    values = parsed("--n_step=2", "--seed=9")
+
+    command_line.parse_over(path, values, ["program", "--n_step=2", "--batch_size=32"])
+
+    # Of the parse before, nothing is left.
+    assert experiment.read(values) == Config.from_values(
+        {"gamma": 0.5, "n_step": 2, "batch_size": 32}
+    )
+
+
+def test_a_command_line_is_not_laid_over_a_flagfile_that_is_not_there(
+    tmp_path: pathlib.Path,
+) -> None:
+    with pytest.raises(absl_flags.Error, match=r"gone\.flags"):
+        command_line.parse_over(tmp_path / "gone.flags", parsed(), ["program"])
+
+
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_presets_are_experiments_of_their_own(path: pathlib.Path) -> None:
     assert _config(f"--flagfile={path}") != Config()
-
-
-# Help.
-
-
-def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "ps_dqn.coordinator", "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-    assert ended.returncode == 0
-    imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
-    assert "flags.experiment" in imported  # the list of imports is there
-    assert "tensorflow" not in imported
-    _assert_help_goes_by_topic(ended.stdout)
-
-
-def _assert_help_goes_by_topic(text: str) -> None:
-    topics = {
-        **experiment.topics(),
-        "Where the tasks run.": list(__main__.PLACEMENT_FLAGS),
-        "Where the files go.": list(__main__.FILE_FLAGS),
-        "How it is watched.": list(__main__.HEALTH_FLAGS),
-    }
-    lines = text.splitlines()
-    shown: dict[str, list[str]] = {}
-    for line in lines:
-        if line in topics:
-            shown[line] = []
-        elif flag := re.match(r"  --(?:\[no\])?(\w+)", line):
-            shown[list(shown)[-1]].append(flag[1])
-    assert shown == topics
-    assert list(shown) == list(topics)
-    *flags, flagfile = lines
-    assert max(len(line) for line in flags) <= 100
-    assert flagfile.endswith(", ".join(path.stem for path in PRESETS))
-
-
-@pytest.mark.parametrize("word", ["--help", "-h", "-help", "--helpfull"])
-def test_ways_to_ask_for_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["program", "--gamma=abc", word]) == 0
-
-    _assert_help_goes_by_topic(capsys.readouterr().out)
-
-
-def test_help_says_defaults_choices_and_units(capsys: pytest.CaptureFixture[str]) -> None:
-    __main__.main(["program", "--help"])
-
-    text = capsys.readouterr().out
-    gamma, sizes = Config().learning.gamma, Config().network.hidden_sizes
-    assert f"  --gamma (default {gamma})\n      Discount per environment step.\n" in text
-    assert "  --loss [huber|squared] (default huber)\n      Loss of the TD error.\n" in text
-    assert f"  --hidden_sizes (default {','.join(map(str, sizes))})\n" in text
-    assert "  --target_return (default none)\n" in text
-    assert "  --[no]double_dqn (default true)\n" in text

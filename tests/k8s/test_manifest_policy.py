@@ -1,12 +1,7 @@
-"""The Kubernetes manifests: what pods may do, who may reach them, and how they end.
+"""The Kubernetes manifests: what pods may do, how they are probed, and how they end.
 
-NetworkPolicy is evaluated here over labels, as its reference has it; whether a cluster's network
-plugin enforces it is not tested, nor are the kubelet and the controllers that act on the rest.
+Neither the kubelet nor the controllers that act on it are tested.
 """
-
-import dataclasses
-import itertools
-from typing import Any
 
 import pytest
 from support import manifests
@@ -14,7 +9,6 @@ from support.manifests import (
     EVERYTHING,
     TFJOB_CONTAINER,
     Object,
-    Pods,
     of_kind,
     pods,
     pods_of,
@@ -26,7 +20,7 @@ from ps_dqn.run import signals
 
 everything = pytest.mark.parametrize("name", EVERYTHING)
 COORDINATOR, SERVER, WORKER = "coordinator", "parameter-server", "worker"
-GRPC, HEALTH, DNS = 2222, 8080, 53
+GRPC, HEALTH = 2222, 8080
 KILLED, TERMINATED = 137, 143
 
 
@@ -232,143 +226,3 @@ def test_a_tfjob_is_as_the_training_operator_wants_it(name: str) -> None:
         ports = {port["name"]: port["containerPort"] for port in spec["containers"][0]["ports"]}
         assert ports == {"tfjob-port": GRPC, "health": HEALTH}
         assert not {"hostname", "subdomain"} & spec.keys()
-
-
-# The network.
-
-
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Where packets come from or go to: a pod, or an address outside the cluster."""
-
-    name: str
-    namespace: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
-    address: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Policies:
-    """The NetworkPolicies of one namespace."""
-
-    objects: list[Object]
-    namespace: str
-
-    def allow(self, source: Place, target: Place, port: int, protocol: str = "TCP") -> bool:
-        """Whether packets pass, out of the one and into the other."""
-        return self._passes("Egress", "to", source, target, port, protocol) and self._passes(
-            "Ingress", "from", target, source, port, protocol
-        )
-
-    def _passes(
-        self, direction: str, peers: str, own: Place, peer: Place, port: int, protocol: str
-    ) -> bool:
-        applying = [
-            each["spec"]
-            for each in self.objects
-            if direction in each["spec"]["policyTypes"]
-            and own.namespace == self.namespace
-            and manifests.matches(each["spec"]["podSelector"], dict(own.labels))
-        ]
-        rules = [rule for spec in applying for rule in spec.get(direction.lower(), [])]
-        return not applying or any(
-            {"port": port, "protocol": protocol} in rule["ports"]
-            and any(self._is(selector, peer) for selector in rule[peers])
-            for rule in rules
-        )
-
-    def _is(self, selector: Object, peer: Place) -> bool:
-        if "ipBlock" in selector:
-            return selector["ipBlock"] == {"cidr": f"{peer.address}/32"}
-        if peer.address:
-            return False
-        names = {"kubernetes.io/metadata.name": peer.namespace}
-        in_namespace = (
-            manifests.matches(selector["namespaceSelector"], names)
-            if "namespaceSelector" in selector
-            else peer.namespace == self.namespace
-        )
-        return in_namespace and manifests.matches(
-            selector.get("podSelector", {}), dict(peer.labels)
-        )
-
-
-def _place(each: Pods, namespace: str, **more: str) -> Place:
-    return Place(each.role, namespace, tuple({**each.labels, **more}.items()))
-
-
-def _network(name: str) -> tuple[Policies, list[Place]]:
-    """The policies, and everybody there is: the roles first."""
-    objects = render(name)
-    roles = pods(objects)
-    namespace = roles[0].owner["metadata"].get("namespace", "default")
-    others = [
-        Place("stranger", namespace, (("app", "other"),)),
-        Place("dns", "kube-system", (("k8s-app", "kube-dns"),)),
-        Place("kube-system", "kube-system", (("k8s-app", "other"),)),
-        Place("prometheus", "monitoring", (("app", "prometheus"),)),
-        Place("node-dns", address="169.254.20.10"),
-        Place("internet", address="203.0.113.7"),
-    ]
-    others += [_place(each, "elsewhere") for each in roles]  # another cluster of the same kind
-    others = [dataclasses.replace(each, name=f"{each.name} of others") for each in others]
-    policies = Policies(of_kind(objects, "NetworkPolicy"), namespace)
-    return policies, [*(_place(each, namespace) for each in roles), *others]
-
-
-def _flows(policies: Policies, places: list[Place]) -> set[tuple[str, str, int, str]]:
-    """What passes, of all that has one of our pods at an end."""
-    ports = list(itertools.product((GRPC, HEALTH, 6006, DNS, 443), ("TCP", "UDP")))
-    ours = {each for each in places if not each.name.endswith("of others")}
-    return {
-        (source.name, target.name, *port)
-        for source, target in itertools.permutations(places, 2)
-        if {source, target} & ours
-        for port in ports
-        if policies.allow(source, target, *port)
-    }
-
-
-def _wanted() -> set[tuple[str, str, int, str]]:
-    pairs = [(COORDINATOR, WORKER), (COORDINATOR, SERVER), (WORKER, SERVER), (SERVER, WORKER)]
-    calls = {(source, target, GRPC, "TCP") for source, target in pairs}
-    looks_up = {
-        (role, dns, DNS, protocol)
-        for role in (COORDINATOR, SERVER, WORKER)
-        for dns in ("dns of others", "node-dns of others")
-        for protocol in ("TCP", "UDP")
-    }
-    scraped = {
-        ("prometheus of others", role, HEALTH, "TCP")
-        for role in (COORDINATOR, SERVER, WORKER, "evaluator")
-    }
-    return calls | looks_up | scraped
-
-
-@everything
-def test_the_network_lets_through_what_is_needed_and_nothing_else(name: str) -> None:
-    assert _flows(*_network(name)) == _wanted()
-
-
-@everything
-def test_pods_of_one_role_do_not_reach_each_other(name: str) -> None:
-    policies, places = _network(name)
-    for each in places:
-        other = dataclasses.replace(each, name="another of the role")
-        if not each.name.endswith("of others"):
-            assert _flows(policies, [each, other]) == set()
-
-
-def test_a_second_cluster_in_the_namespace_is_kept_out() -> None:
-    policies, places = _network("own base")
-    instance = {"app.kubernetes.io/instance": "yours"}
-    roles = pods(render("own base"))
-    yours = [_place(each, policies.namespace, **instance) for each in roles]
-    yours = [dataclasses.replace(each, name=f"your {each.name} of others") for each in yours]
-    assert _flows(policies, [*places, *yours]) == _wanted()
-
-
-def test_without_a_policy_everything_passes() -> None:
-    _, places = _network("base")
-    nothing: Any = Policies([], "default")
-    assert ("stranger of others", WORKER, GRPC, "TCP") in _flows(nothing, places)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from test_shard import SIZE, Server, close, start, vector
+from support.single_server import SIZE, Server, close, start, vector
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import aggregation
@@ -17,7 +17,9 @@ EPSILON = 1e-4
 
 
 def make_config(**options) -> Config:
-    defaults = {"num_envs_per_worker": 1, "average_decay": 0.0, "optimizer_epsilon": EPSILON}
+    defaults = {"num_envs_per_worker": 1, "average_decay": 0.0}
+    if options.get("optimizer") != "sgd":
+        defaults["optimizer_epsilon"] = EPSILON
     return Config.from_values({**defaults, **options})
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from support.exchange_link import SESSION, Link, each_dtype, each_num_ps, split, vector
-from test_encoding import SIZES as ENCODED_SIZES
-from test_encoding import bounds
+from support.wire_bounds import SIZES as ENCODED_SIZES
+from support.wire_bounds import bounds
 
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import Counters

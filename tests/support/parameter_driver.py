@@ -32,8 +32,9 @@ def make_config(**options) -> Config:
         # Copies are far away and there is no average where a test does not ask for them.
         "target_update_period": 128 if options.get("tau") else 10**6,
         "average_decay": 0.0,
-        "optimizer_epsilon": EPSILON,
     }
+    if options.get("optimizer") != "sgd":
+        defaults["optimizer_epsilon"] = EPSILON
     return Config.from_values({**defaults, **options})
 
 
@@ -54,8 +55,10 @@ class Driver:
         start = initial() if start is None else start
         self._coordinator = coordinator
         self.store = ParameterStore(config, num_ps, num_workers, start)
-        run = (config.parameter_server, self.store.session)
-        self._workers = [ParameterClient(*run, i, self.store.sizes) for i in range(num_workers)]
+        self._workers = [
+            ParameterClient(config.parameter_server, self.store.session, i, self.store.sizes)
+            for i in range(num_workers)
+        ]
         self._updates = config.parameter_server.local_updates
         self._ticket = 0
         requests = tf.TensorSpec([num_ps, len(PullRequest._fields)], tf.int64)

@@ -10,7 +10,7 @@ import signal
 import sys
 
 from cluster import lifeline, local, server
-from cluster.spec import ClusterSpec, Placement, Task, from_tf_config, on_this_machine
+from cluster.spec import ClusterSpec, Placement, Task, TaskOptions, from_tf_config, on_this_machine
 
 
 def serve(spec: ClusterSpec, task: Task) -> None:
@@ -18,7 +18,7 @@ def serve(spec: ClusterSpec, task: Task) -> None:
     from support.hosts import RoutingHost
 
     bridge.install(RoutingHost)
-    server.serve(spec, task, intra_op_threads=1, inter_op_threads=2)
+    server.serve(spec, task, TaskOptions())
 
 
 def main(logs: pathlib.Path) -> dict[str, int]:

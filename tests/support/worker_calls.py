@@ -4,7 +4,6 @@ import pathlib
 from typing import Any
 
 import numpy as np
-from test_actor import SMALL
 
 from ps_dqn.config import Config
 from ps_dqn.learning.learned import Learned
@@ -15,6 +14,7 @@ from ps_dqn.wire.messages import PullRequest, Status, Verdict
 from ps_dqn.wire.report import Report
 from ps_dqn.worker.calls import Acted, Begin, Packed, Pulled, Sampled, Sizes, Tickets
 from ps_dqn.worker.host import WorkerHost
+from support.paying_env import SMALL
 
 SIZE, SLOTS = 5, 2
 RUN = 77

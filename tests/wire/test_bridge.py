@@ -1,4 +1,4 @@
-"""Python in workers and parameter servers: values, hosts, failures, and real processes."""
+"""Python in workers and parameter servers: values, hosts, and real processes."""
 
 import json
 import pathlib
@@ -7,35 +7,12 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.bridge_calls import closure, on_both_workers, this_worker
 from support.programs import SUPPORT, run_python
 
-from ps_dqn.errors import UsageError, WorkerError
-from ps_dqn.wire import bridge, failures
+from ps_dqn.wire import bridge
 
 _MARK = tf.TensorSpec([], tf.int32)
-
-
-def this_worker() -> tf.Tensor:
-    return tf.distribute.coordinator.experimental_get_current_worker_index()
-
-
-def closure(function):
-    return tf.function(function, autograph=False).get_concrete_function()
-
-
-def on_both_workers(coordinator, function) -> dict[int, list]:
-    """Runs a closure on each worker at the same time; its results by worker index."""
-
-    def meet_first():
-        worker = this_worker()
-        [index] = bridge.call("meet", worker, [], [tf.TensorSpec([], tf.int32)])
-        with tf.control_dependencies([index]):
-            return index, *function(worker)
-
-    meeting = closure(meet_first)
-    waiting = [coordinator.schedule(meeting) for _ in range(2)]
-    results = [remote.fetch() for remote in waiting]
-    return {int(index): list(rest) for index, *rest in results}
 
 
 @pytest.mark.parametrize(
@@ -175,107 +152,6 @@ def test_an_array_that_a_host_keeps_stays_as_it_was(coordinator):
         kept, error = coordinator.schedule(traced, args=(np.ones(size, np.float32),)).fetch()
         assert error == b""
         np.testing.assert_array_equal(kept, np.repeat(np.arange(1.0, 17.0), size).reshape(16, size))
-
-
-def test_a_failure_comes_back_as_text_and_the_cluster_lives_on(coordinator):
-    number = tf.TensorSpec([2], tf.float32)
-    text = tf.TensorSpec([], tf.string)
-
-    @closure
-    def fails():
-        worker = this_worker()
-        # The host takes one text; a size that varies is 0 in what a failed call returns.
-        failed = bridge.call(
-            "fail", worker, ["no such Ω"], [number, text, tf.TensorSpec([None], tf.int64)]
-        )
-        with tf.control_dependencies(failed):
-            [following] = bridge.call("echo", worker, [tf.ones([2])], [number])
-        return worker, *failed, following, bridge.take_error(worker, after=[following])
-
-    worker, numbers, words, sized, following, error = coordinator.schedule(fails).fetch()
-    np.testing.assert_array_equal(numbers, [0, 0])
-    assert words == b""
-    assert sized.shape == (0,)
-    np.testing.assert_array_equal(following, [0, 0])
-    shown = error.decode()
-    assert "Traceback (most recent call last)" in shown
-    assert f'"{SUPPORT / "hosts.py"}"' in shown
-    assert shown.rstrip().endswith("ValueError: no such Ω")
-
-    def works(worker):
-        [echoed] = bridge.call("echo", worker, [tf.constant([3.0, 4.0])], [number])
-        return echoed, bridge.take_error(worker, after=[echoed])
-
-    results = on_both_workers(coordinator, works)
-    assert int(worker) in results
-    for echoed, error in results.values():
-        np.testing.assert_array_equal(echoed, [3, 4])
-        assert error == b""  # it was taken, and the other worker never had one
-
-
-def test_a_failure_stays_until_it_is_taken(coordinator):
-    number = tf.TensorSpec([], tf.float32)
-
-    def fail(worker):
-        return bridge.call("fail", worker, ["first"], [number])
-
-    def fail_again_and_echo(worker):
-        [failed] = bridge.call("fail", worker, ["second"], [number])
-        with tf.control_dependencies([failed]):
-            [echoed] = bridge.call("echo", worker, [tf.constant(5.0)], [number])
-        return echoed, bridge.take_error(worker, after=[echoed])
-
-    on_both_workers(coordinator, fail)
-    # `meet` is a call too: it returns zeros at once on a worker that failed, so no meeting now.
-    later = closure(lambda: (this_worker(), *fail_again_and_echo(this_worker())))
-    errors = {}
-    for _ in range(100):  # until each worker took one up
-        waiting = [coordinator.schedule(later) for _ in range(8)]
-        for worker, echoed, error in [remote.fetch() for remote in waiting]:
-            if int(worker) not in errors:
-                assert echoed == 0
-                errors[int(worker)] = error.decode()
-        if len(errors) == 2:
-            break
-    assert sorted(errors) == [0, 1]
-    assert all(error.rstrip().endswith("ValueError: first") for error in errors.values())
-
-
-def test_what_a_person_can_mend_comes_back_as_its_one_line(coordinator, capfd):
-    number = tf.TensorSpec([2], tf.float32)
-
-    @closure
-    def refuses():
-        worker = this_worker()
-        refused = bridge.call("refuse", worker, ["--flag=1: not so"], [number])
-        return *refused, bridge.take_error(worker, after=refused)
-
-    zeros, error = coordinator.schedule(refuses).fetch()
-    np.testing.assert_array_equal(zeros, [0, 0])
-    with pytest.raises(UsageError) as caught:
-        failures.check_error(error)
-    assert str(caught.value) == "--flag=1: not so"
-    # Nothing for the log either: there is no more to know than that line.
-    assert capfd.readouterr().err == ""
-
-
-def test_texts_of_closures_are_errors_of_their_kinds():
-    failures.check_error(b"")
-    failures.check_error(np.array(b"", object))
-    with pytest.raises(WorkerError, match=r"(?s)^Python hosted in a worker failed:\nusage of no"):
-        failures.check_error(b"usage of no flag")
-    with pytest.raises(UsageError, match=r"^\S+ is \S+$"):
-        failures.check_error(np.array(bridge.USAGE.encode() + "é is ü".encode(), object))
-
-
-def test_an_unknown_method_is_a_failure_like_any_other(coordinator):
-    @closure
-    def unknown():
-        worker = this_worker()
-        called = bridge.call("nobody_has_this", worker, [], [tf.TensorSpec([], tf.int32)])
-        return bridge.take_error(worker, after=called)
-
-    assert "KeyError: 'nobody_has_this'" in coordinator.schedule(unknown).fetch().decode()
 
 
 def run(script: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:

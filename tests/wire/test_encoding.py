@@ -1,40 +1,14 @@
 """Every wire dtype: how many bytes it takes, and how far from the truth it may come back."""
 
-import math
-
 import numpy as np
 import pytest
+from support.wire_bounds import SIZES, bounds
 
 from ps_dqn.config.run import WIRE_DTYPES
 from ps_dqn.wire import encoding
 
 LENGTHS = [0, 1, 5, 255, 256, 257, 511, 512, 1000]
 
-
-def bounds(vector: np.ndarray) -> dict[str, np.ndarray]:
-    """The largest error each dtype may make, number by number, in float64.
-
-    Half a step of the format, and a thousandth more for the rounding of scales in float32.
-    """
-    exact = np.abs(vector.astype(np.float64))
-    largest = exact.max(initial=0.0)
-    # Of the 256 numbers that share a scale.
-    in_block = np.array([exact[i - i % 256 : i - i % 256 + 256].max() for i in range(len(exact))])
-    return {
-        "float32": np.zeros(len(exact)),
-        "bfloat16": 2.0**-8 * exact,
-        # Relative to each number, until it is too small beside the largest one.
-        "float16": 1.001 * (2.0**-11 * exact + 2.0**-25 * largest),
-        "int8": 1.001 * in_block / 254,
-    }
-
-
-SIZES = {
-    "float32": lambda n: 4 * n,
-    "bfloat16": lambda n: 2 * n,
-    "float16": lambda n: 4 + 2 * n,
-    "int8": lambda n: n + 4 * math.ceil(n / 256),
-}
 
 every_dtype = pytest.mark.parametrize("dtype", WIRE_DTYPES)
 

@@ -1,4 +1,4 @@
-"""The training closure against the same updates in one process, and what its options change."""
+"""The training closure against the same updates in one process."""
 
 import json
 
@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.programs import SUPPORT, run_python
+from support.reference_updates import q_values, reference_learn
 from support.small import SMALL, make_training
 
 from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config
-from ps_dqn.learning.learner import local_optimizer_slots, make_learner
-from ps_dqn.replay.batch import zero_batch
-from ps_dqn.replay.replay import Transitions
+from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.wire.report import Report
 from ps_dqn.worker.actor import Experience
 
@@ -38,55 +37,8 @@ def played(tmp_path_factory):
         ]
 
 
-def q_values(network, parameters, observations):
-    return network.outputs(parameters, network.features(parameters, observations))
-
-
-def reference_gradient(config: Config, network, online, target, batch: Transitions):
-    """One minibatch's gradient, errors, and loss, mean Q(s, a) and norm; NumPy chooses."""
-    value, learning = config.value, config.learning
-    rows = np.arange(len(batch.actions))
-    next_target = q_values(network, target, batch.next_observations).numpy()
-    chooser = q_values(network, online, batch.next_observations).numpy()
-    greedy = (chooser if value.double_dqn else next_target).argmax(-1)
-    targets = batch.returns + batch.discounts * next_target[rows, greedy]
-    with tf.GradientTape() as tape:
-        tape.watch(online)
-        outputs = q_values(network, online, batch.observations)
-        chosen = tf.gather(outputs, batch.actions, batch_dims=1)
-        size = tf.abs(targets - chosen)
-        losses = 0.5 * size**2
-        if value.loss == "huber":
-            delta = value.huber_delta
-            losses = tf.where(size <= delta, losses, delta * (size - 0.5 * delta))
-        loss = tf.reduce_mean(batch.weights * losses)
-    gradient = tape.gradient(loss, online).numpy()
-    norm = np.linalg.norm(gradient)
-    if learning.max_grad_norm and norm > learning.max_grad_norm:
-        gradient = gradient * (learning.max_grad_norm / norm)
-    return gradient, size.numpy(), [loss.numpy(), chosen.numpy().mean(), norm]
-
-
 def linear(start: float, end: float, length: int, step: int) -> np.float32:
     return np.float32(start + min(step / length, 1) * (end - start))
-
-
-def reference_learn(config, network, online, target, slots, steps, rate, batch: Transitions):
-    """The same update after update; the vector is a gradient or a change, as in `Learned`."""
-    parameters, kept, sums, all_errors = tf.constant(online), list(slots), np.zeros(3), []
-    optimizer = optimizers.build(config.learning)
-    for i in range(config.parameter_server.local_updates):
-        minibatch = Transitions(*(array[i] for array in batch))
-        gradient, errors, values = reference_gradient(
-            config, network, parameters, target, minibatch
-        )
-        sums += values
-        all_errors.append(errors)
-        if config.parameter_server.local_updates == 1:
-            return [gradient, slots, *sums, np.stack(all_errors)]
-        step = tf.constant(float(steps + i + 1))
-        parameters, kept = optimizer.apply(parameters, kept, gradient, rate, step)
-    return [parameters.numpy() - online, np.stack(kept), *sums, np.stack(all_errors)]
 
 
 class OneWorker:
@@ -223,125 +175,3 @@ def test_several_pushes_in_a_closure_are_like_as_many_closures(played):
     np.testing.assert_array_equal(three["reports"][:, pushes], 3)
     np.testing.assert_array_equal(one["reports"][:, pushes], 1)
     assert not np.allclose(one["online"][0], one["online"][2], atol=1e-4)
-
-
-ACTIONS = 2
-
-
-def learner_inputs(config: Config):
-    """A network, and inputs far from zero and from each other, so that no option idles."""
-    environment = environments.describe(config.environment)
-    network, other = (
-        networks.build(config.network, config.value, environment, seed) for seed in (1, 2)
-    )
-    rng = np.random.default_rng(3)
-    shape = (config.parameter_server.local_updates, config.learning.batch_size)
-    batch = Transitions(
-        rng.normal(size=(*shape, 4)).astype(np.float32),
-        rng.integers(ACTIONS, size=shape).astype(np.int32),
-        rng.normal(size=shape).astype(np.float32) * 3,
-        np.where(rng.random(shape) < 0.2, 0, 0.9).astype(np.float32),
-        rng.normal(size=(*shape, 4)).astype(np.float32),
-        rng.uniform(0.2, 1, size=shape).astype(np.float32),
-    )
-    slots_shape = (local_optimizer_slots(config), network.num_parameters)
-    slots = rng.random(slots_shape).astype(np.float32) * 0.01
-    return network, network.initial, other.initial, slots, batch
-
-
-def learn(**options):
-    config = Config.from_values({**SMALL, **options})
-    network, online, target, slots, batch = learner_inputs(config)
-    learner = make_learner(config, network)
-    vectors = (tf.constant(each) for each in (online, target, slots))
-    tensors = Transitions(*(tf.constant(array) for array in batch))
-    numbers = tf.constant(7.0), tf.constant(0.01), tf.constant([1, 2])
-    return [part.numpy() for part in learner(*vectors, *numbers, tensors)]
-
-
-def learn_by_reference(**options):
-    config = Config.from_values({**SMALL, **options})
-    network, online, target, slots, batch = learner_inputs(config)
-    return reference_learn(config, network, online, target, slots, 7, 0.01, batch)
-
-
-def assert_close(learned, expected):
-    for part, reference in zip(learned, expected, strict=True):
-        np.testing.assert_allclose(part, reference, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("optimizer", ["adam", "rmsprop", "adagrad", "sgd"])
-def test_local_updates_are_single_updates_in_a_row(optimizer):
-    options = {"local_updates": 4, "optimizer": optimizer}
-    assert_close(learn(**options), learn_by_reference(**options))
-
-
-# The gradient's norm is about 1 to 10 here and TD errors are about 3.
-BASE = {
-    "local_updates": 1,
-    "batch_size": 32,
-    "max_grad_norm": 0.0,
-    "loss": "huber",
-    "huber_delta": 1.0,
-}
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"double_dqn": False},
-        {"loss": "squared"},
-        {"huber_delta": 0.2},
-        {"max_grad_norm": 0.05},
-    ],
-    ids=str,
-)
-def test_an_option_changes_the_gradient_as_it_should(option):
-    base, changed = learn(**BASE), {**BASE, **option}
-    learned = learn(**changed)
-    assert_close(learned, learn_by_reference(**changed))
-    assert np.abs(learned[0] - base[0]).max() > 1e-3
-
-
-@pytest.mark.parametrize("compiled", ["update", "optimizer"])
-@pytest.mark.parametrize("local_updates", [1, 4])
-def test_xla_and_graph_agree(local_updates, compiled):
-    options = {"local_updates": local_updates}
-    graph, xla = learn(**options, jit_compile="none"), learn(**options, jit_compile=compiled)
-    for part, other in zip(graph, xla, strict=True):
-        np.testing.assert_allclose(part, other, atol=1e-5)
-    assert np.abs(graph[0]).max() > 1e-3
-
-
-def is_compiled(function) -> bool:
-    """Whether XLA must compile a function, as its definition says."""
-    return function.attr["_XlaMustCompile"].b
-
-
-@pytest.mark.parametrize(
-    ("compiled", "network", "whole", "inside"),
-    [
-        ("none", "mlp", False, 0),
-        ("optimizer", "mlp", False, 1),
-        ("update", "mlp", True, 0),
-        ("auto", "mlp", True, 0),
-        ("update", "impala", True, 0),
-        # XLA is slow with convolutions.
-        ("auto", "impala", False, 1),
-    ],
-)
-def test_xla_compiles_what_it_is_asked_to(compiled, network, whole, inside):
-    options = {"local_updates": 4, "jit_compile": compiled, "network": network}
-    config = Config.from_values({**SMALL, **options})
-    environment = environments.EnvironmentSpec((10, 10, 4), np.dtype(np.bool_), 3, None)
-    built = networks.build(config.network, config.value, environment, seed=1)
-    vector = tf.constant(built.initial)
-    slots = tf.zeros([local_optimizer_slots(config), built.num_parameters])
-    numbers = tf.constant(7.0), tf.constant(0.01), tf.constant([1, 2])
-    batch = zero_batch(config, environment)
-    tensors = Transitions(*(tf.constant(array) for array in batch))
-    learner = make_learner(config, built)
-    traced = learner.get_concrete_function(vector, vector, slots, *numbers, tensors)
-    assert is_compiled(traced.function_def) == whole
-    library = traced.graph.as_graph_def().library.function
-    assert sum(map(is_compiled, library)) == inside

@@ -1,7 +1,6 @@
 """What a worker hosts: its side of pull and push.
 
-The toy environment is that of `test_actor.py`: it observes [episode, time], pays the action it
-is given as reward and ends after four steps.
+The toy environment is that of `support/paying_env.py`.
 """
 
 from collections.abc import Callable, Iterator

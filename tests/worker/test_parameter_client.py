@@ -12,8 +12,8 @@ from support.exchange_link import (
     split,
     vector,
 )
-from test_encoding import SIZES as ENCODED_SIZES
-from test_encoding import bounds
+from support.wire_bounds import SIZES as ENCODED_SIZES
+from support.wire_bounds import bounds
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader

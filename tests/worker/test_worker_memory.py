@@ -1,7 +1,6 @@
 """What a worker hands to its memory and gets from it, whatever kind it is.
 
-The toy environment is that of `test_experience.py`: it observes [episode, time], pays the action it
-is given as reward and ends after four steps.
+The toy environment is that of `support/paying_env.py`.
 """
 
 import dataclasses
@@ -10,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.counting_env import CONFIGS, NAMES
+from support.paying_env import LENGTH, SMALL
 from support.worker_calls import Worker
-from test_actor import LENGTH, SMALL
-from test_environments import CONFIGS, NAMES
 
 from ps_dqn.config import Config, Environment
 from ps_dqn.replay.memory import ReplayMemory

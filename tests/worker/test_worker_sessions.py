@@ -1,7 +1,6 @@
 """What a worker hosts from one run to the next, and how it follows the run's schedules.
 
-The toy environment is that of `test_actor.py`: it observes [episode, time], pays the action it
-is given as reward and ends after four steps.
+The toy environment is that of `support/paying_env.py`.
 """
 
 import math
@@ -11,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.paying_env import SMALL, Paying
 from support.worker_calls import RUN, SIZE, Worker
-from test_actor import SMALL, Paying
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError

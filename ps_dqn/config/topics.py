@@ -1,0 +1,23 @@
+"""The topics of an experiment's options, each a class of its own."""
+
+import dataclasses
+
+from ps_dqn.config.agent import Environment, Network, Value
+from ps_dqn.config.exploration import Exploration
+from ps_dqn.config.learning import Learning
+from ps_dqn.config.replay import Replay
+from ps_dqn.config.run import ParameterServer, Run
+
+
+@dataclasses.dataclass(frozen=True)
+class Topics:
+    """Every option, in the order in which people are shown the topics; nothing is checked yet."""
+
+    environment: Environment = dataclasses.field(default_factory=Environment)
+    network: Network = dataclasses.field(default_factory=Network)
+    value: Value = dataclasses.field(default_factory=Value)
+    learning: Learning = dataclasses.field(default_factory=Learning)
+    replay: Replay = dataclasses.field(default_factory=Replay)
+    exploration: Exploration = dataclasses.field(default_factory=Exploration)
+    parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)
+    run: Run = dataclasses.field(default_factory=Run)

@@ -1,0 +1,81 @@
+"""Parameter servers that share the parameters, and workers that push to them step by step."""
+
+import numpy as np
+
+from ps_dqn.parameter_server.shard import Shard
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import Kind, Verdict
+from ps_dqn.worker.parameter_client import ParameterClient
+from support.single_server import SESSION, make_config
+
+SIZE = 7  # not a multiple of the numbers of servers
+
+
+class Servers:
+    """Shards, of zeros if not said otherwise, and the calls that a `ParameterStore` makes."""
+
+    def __init__(self, num_ps: int, num_workers: int = 1, initial=None, **options):
+        self.config = make_config(**options)
+        initial = np.zeros(SIZE, np.float32) if initial is None else initial
+        self.sizes = messages.shard_sizes(len(initial), num_ps)
+        self.shards = [
+            Shard(self.config, SESSION, num_ps, num_workers, part)
+            for part in np.split(initial, np.cumsum(self.sizes)[:-1])
+        ]
+
+    def connect(self, worker: int) -> ParameterClient:
+        return ParameterClient(self.config.parameter_server, SESSION, worker, self.sizes)
+
+    def pull(self, exchange: ParameterClient):
+        requests = exchange.requests()
+        return exchange.pulled(
+            [shard.pull(each) for shard, each in zip(self.shards, requests, strict=True)]
+        )
+
+    def stage(self, packed) -> list[int]:
+        return [shard.stage(each) for shard, each in zip(self.shards, packed, strict=True)]
+
+    def decide(self, header, lacking) -> np.ndarray:
+        return self.shards[0].decide(np.append(header, min(lacking)))
+
+    def follow(self, verdict) -> None:
+        for shard in self.shards[1:]:
+            shard.follow(verdict)
+
+    def push(self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
+        header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1)
+        verdict = self.decide(header, self.stage(packed))
+        self.follow(verdict)
+        return messages.unpack(Verdict, verdict)
+
+    def catch_up(self) -> None:
+        """As `ParameterStore.catch_up` does it."""
+        if len(self.shards) > 1:
+            known = min(shard.next_index() for shard in self.shards)
+            self.follow(self.shards[0].entries(known))
+
+    def states(self) -> dict[str, np.ndarray]:
+        """Online, target and average when they were marked last."""
+        found = [shard.checkpoint() for shard in self.shards]
+        return {
+            name: np.concatenate([getattr(each, name) for each in found])
+            for name in ("online", "target", "average")
+        }
+
+    def mark(self) -> dict[str, np.ndarray]:
+        known = min(shard.next_index() for shard in self.shards)
+        self.follow(self.shards[0].mark(Kind.CHECKPOINT, known))
+        return self.states()
+
+    def tallies(self) -> list[dict[str, int]]:
+        return [shard.tally() for shard in self.shards]
+
+
+def begun(servers: Servers, ticket: int = 1, oldest: int = 0, worker: int = 0) -> ParameterClient:
+    exchange = servers.connect(worker)
+    exchange.begin(ticket, oldest)
+    return exchange
+
+
+def whole(number: float) -> np.ndarray:
+    return np.full(SIZE, number, np.float32)
