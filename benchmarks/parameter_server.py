@@ -3,10 +3,10 @@
     python benchmarks/parameter_server.py [--plot=docs/parameter-server.png]
 
 A pull is timed on the worker from its request until the vector is decoded, a push from the vector
-until the verdict: the real `Exchange`, `ParameterStore` and `Shard`, in processes of their own.
-Beside them, in turns with them: the same bytes through a plain TCP socket of this machine (asked
-for by one process, sent by another), through plain gRPC where grpcio is installed, and TensorFlow's
-own transport of a variable of that size, with none of our code in it.
+until the verdict: the real `ParameterClient`, `ParameterStore` and `Shard`, in processes of their
+own. Beside them, in turns with them: the same bytes through a plain TCP socket of this machine
+(asked for by one process, sent by another), through plain gRPC where grpcio is installed, and
+TensorFlow's own transport of a variable of that size, with none of our code in it.
 """
 
 import argparse
@@ -176,6 +176,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     from ps_dqn.parameter_server.host import ParameterHost
     from ps_dqn.parameter_server.store import ParameterStore
     from ps_dqn.wire import bridge
+    from ps_dqn.worker import calls
 
     size, count = NETWORKS[network]
     values = command_line.new_flags()
@@ -199,24 +200,20 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
         coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
         store = ParameterStore(config, servers, 1, np.zeros(size, np.float32))
         vector = tf.TensorSpec([size], tf.float32)
-        numbers, mark = tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.int32)
-        requests = tf.TensorSpec([servers, 4], tf.int64)
-        packed = [tf.TensorSpec([None], tf.uint8)] * servers
 
         def exchange(first):
             def body(i):
                 with tf.control_dependencies([i]):
-                    [asked] = bridge.call("ask", 0, [], [requests])
-                [change] = bridge.call("pulled", 0, store.pull(asked), [vector])
-                header, *messages = bridge.call("pack", 0, [change], [numbers, *packed])
-                verdict = store.push(header, messages)
-                [done] = bridge.call("pushed", 0, [verdict], [mark])
-                return i + done
+                    replies = store.pull(bridge.call("requests", 0, [], calls.requests(servers)))
+                change = bridge.call("pulled", 0, replies, vector)
+                packed = bridge.call("pack", 0, [change], calls.Packed.specs(servers))
+                verdict = store.push(packed.header, packed.messages)
+                return i + bridge.call("pushed", 0, [verdict], calls.MARK)
 
-            [begun] = bridge.call("begin", 0, [store.session, store.sizes, first], [mark])
+            begun = bridge.call("begin", 0, [store.session, store.sizes, first], calls.MARK)
             last = tf.while_loop(lambda i: i <= count, body, [begun], parallel_iterations=1)
             with tf.control_dependencies(last):
-                return bridge.call("times", 0, [], [tf.TensorSpec([3], tf.float64)])[0]
+                return bridge.call("times", 0, [], tf.TensorSpec([3], tf.float64))
 
         closure = trace(exchange, tf.TensorSpec([], tf.int64))
         coordinator.schedule(closure, args=(np.int64(1),)).fetch()
@@ -276,69 +273,70 @@ def tensorflow_pull(coordinator, servers: int, sizes: list[int], count: int) -> 
 
 
 class Caller:
-    """Hosted by the worker: an `Exchange`, timed."""
+    """Hosted by the worker: a `ParameterClient`, timed."""
 
     def __init__(self, config):
         self._config = config
-        self._exchange = None
+        self._client = None
         self._times = {"pull": [], "pull with target": [], "push": []}
 
     @property
     def methods(self):
-        names = ("begin", "ask", "pulled", "pack", "pushed", "times")
+        names = ("begin", "requests", "pulled", "pack", "pushed", "times")
         return {name: getattr(self, name) for name in names}
 
     def close(self) -> None:
-        self._exchange = None
+        self._client = None
 
     def begin(self, session, sizes, first):
         import numpy as np
 
-        from ps_dqn.worker.parameter_client import Exchange
+        from ps_dqn.worker.parameter_client import ParameterClient
 
-        if self._exchange is None:
-            shape = self._config.parameter_server
-            self._exchange = Exchange(shape, int(session), 0, [int(each) for each in sizes])
-        self._exchange.begin(int(first), int(first))
-        return [np.int32(1)]
+        if self._client is None:
+            options = self._config.parameter_server
+            self._client = ParameterClient(options, int(session), 0, [int(each) for each in sizes])
+        self._client.begin(int(first), int(first))
+        return np.int32(1)
 
-    def ask(self):
-        requests = self._exchange.requests()
+    def requests(self):
+        requests = self._client.requests()
         # Every second pull brings the target too.
         self._with_target = len(self._times["pull"]) > len(self._times["pull with target"])
         if self._with_target:
             requests[:, -1] = -1
         self._started = time.perf_counter()
-        return [requests]
+        return requests
 
     def pulled(self, *replies):
-        pulled = self._exchange.pulled(replies)
+        pulled = self._client.pulled(replies)
         name = "pull with target" if self._with_target else "pull"
         self._times[name].append(time.perf_counter() - self._started)
-        return [pulled.online]
+        return pulled.online
 
     def pack(self, vector):
         from ps_dqn.wire.messages import Kind
+        from ps_dqn.worker import calls
 
         self._started = time.perf_counter()
-        header, packed = self._exchange.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
-        return [header, *packed]
+        header, packed = self._client.pack(vector, Kind.APPLIED, 2, 0, 0, 0.0)
+        return calls.Packed(header, packed)
 
     def pushed(self, verdict):
         import numpy as np
 
         from ps_dqn.wire import messages
 
-        self._exchange.pushed(messages.unpack(messages.Verdict, verdict))
+        self._client.pushed(messages.unpack(messages.Verdict, verdict))
         self._times["push"].append(time.perf_counter() - self._started)
-        return [np.int32(1)]
+        return np.int32(1)
 
     def times(self):
         import numpy as np
 
         medians = [statistics.median(each) for each in self._times.values()]
         self._times = {name: [] for name in self._times}
-        return [np.array(medians)]
+        return np.array(medians)
 
 
 def plot(rows: list[dict], path: pathlib.Path) -> None:

@@ -4,13 +4,13 @@ Shapes: M minibatches (= local updates) of B items each, P parameters, S optimiz
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from ps_dqn import optimizers
 from ps_dqn.config import Config
 from ps_dqn.learning import losses
+from ps_dqn.learning.learned import Learned
 from ps_dqn.learning.minibatches import make_source
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.replay.batch import Batch
@@ -18,17 +18,6 @@ from ps_dqn.seeds import derive
 
 # Beside the steps that acting derives its seeds for.
 _UPDATES = 1_000_000
-
-
-class Learned(NamedTuple):
-    """What the update loop gives back."""
-
-    vector: tf.Tensor  # gradient (one update) or change of the parameters (more), float32 [P]
-    slots: tf.Tensor  # float32 [S, P]
-    td_loss: tf.Tensor  # sums over updates, float32 []
-    q_values: tf.Tensor
-    grad_norm: tf.Tensor
-    errors: tf.Tensor  # of each item drawn, for its priority, float32 [M, B]
 
 
 def local_optimizer_slots(config: Config) -> int:

@@ -40,12 +40,12 @@ class Host(Protocol):
     """What a task hosts."""
 
     @property
-    def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
-        """Functions of NumPy arrays that return a sequence of them."""
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        """Functions of NumPy arrays that return one, or a record or list of them."""
 
     @property
     def figures(self) -> Any:
-        """What `exporter` makes metrics of; None where there is nothing to show."""
+        """What `telemetry.prometheus` makes metrics of; None where there is nothing to show."""
 
     def close(self) -> None:
         """Lets go of what the host holds."""
@@ -89,45 +89,42 @@ def server(index: int) -> int:
     return -1 - index
 
 
-def call(
-    method: str,
-    task: Any,
-    inputs: Sequence[Any],
-    outputs: Sequence[tf.TensorSpec],
-    in_order: bool = True,
-) -> list[tf.Tensor]:
+def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: bool = True) -> Any:
     """Adds a call of a hosted method to the graph being traced, or makes it.
 
     Args:
         method: a name in the host's `methods`.
         task: int number of the task, [].
-        inputs: tensors the method receives as NumPy arrays.
-        outputs: static shapes and dtypes of what it returns. Sizes that vary (None) are 0 in the
-            zeros returned after an error.
+        inputs: tensors the method receives as NumPy arrays: a sequence, or a record's fields.
+        outputs: what it returns: something with a static shape and a dtype for each array, alone or
+            in records and lists. Sizes that vary (None) are 0 in the zeros returned after an error.
         in_order: TensorFlow runs it after every call traced before it; if False, after those whose
             results it takes.
 
     Returns:
-        The method's results, or zeros once something failed on this task.
+        The method's results in the structure of `outputs`; zeros once something failed on this
+        task.
     """
-    zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in outputs])
+    specs = [tf.TensorSpec(each.shape, each.dtype) for each in tf.nest.flatten(outputs)]
+    zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in specs])
     results = tf.raw_ops.PyFunc(
         input=[tf.constant(method), tf.cast(task, tf.int32), tf.constant(zeros), *inputs],
         token=TOKEN,
-        Tout=[spec.dtype for spec in outputs],
+        Tout=[spec.dtype for spec in specs],
     )
     if not in_order and not tf.executing_eagerly():
         operation = results[0].op
         operation.graph.experimental_acd_manager.run_independently(operation)
-    return [
-        tf.ensure_shape(result, spec.shape) for result, spec in zip(results, outputs, strict=True)
+    shaped = [
+        tf.ensure_shape(result, spec.shape) for result, spec in zip(results, specs, strict=True)
     ]
+    return tf.nest.pack_sequence_as(outputs, shaped)
 
 
 def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
     """The traceback of the first failure since it was last taken, or an empty text, string []."""
     with tf.control_dependencies(after):
-        return call(_TAKE_ERROR, task, [], [tf.TensorSpec([], tf.string)])[0]
+        return call(_TAKE_ERROR, task, [], tf.TensorSpec([], tf.string))
 
 
 _TAKE_ERROR = "take_error"
@@ -151,7 +148,7 @@ def _dispatch(method: bytes, task: Any, zeros: bytes, *inputs: np.ndarray) -> li
         return [_errors.pop(index, "")]
     if index not in _errors:
         try:
-            return list(_host(index).methods[name](*inputs))
+            return tf.nest.flatten(_host(index).methods[name](*inputs))
         except UsageError as error:
             _errors[index] = f"{USAGE}{error}"
         except BaseException:  # a SystemExit of hosted Python, too, is only a failed call

@@ -28,7 +28,7 @@ class Kind(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """What a worker that asked for parameters is to do."""
+    """The answer to a pull: what the worker is to do."""
 
     READY = 0
     WAIT = 1  # it has pushed for this version already, and others have not (sync)
@@ -40,7 +40,6 @@ class PullRequest(NamedTuple):
     """A worker asks for the parameters."""
 
     session: int
-    worker: int
     contributed: int  # the version this worker last pushed for; -1: none
     target_version: int  # of the target the worker has; -1: none
 
@@ -141,7 +140,7 @@ def entries(verdict: np.ndarray) -> list[Entry]:
 
 
 def vector_size(count: int, indexed: bool, dtype: str) -> int:
-    """Bytes of a shard's part of a push: `count` numbers, with their places if `indexed`."""
+    """Bytes of a shard's part of a push: `count` numbers, with their indices if `indexed`."""
     return (4 * count if indexed else 0) + encoding.size(count, dtype)
 
 
@@ -151,9 +150,9 @@ def vector(message: np.ndarray, size: int, dtype: str) -> np.ndarray:
     payload = message[HEADER:]
     if count < 0:
         return encoding.decode(payload, size, dtype)
-    places = payload[: 4 * count].view(np.uint32)
+    indices = payload[: 4 * count].view(np.uint32)
     decoded = np.zeros(size, np.float32)
-    decoded[places] = encoding.decode(payload[4 * count :], count, dtype)
+    decoded[indices] = encoding.decode(payload[4 * count :], count, dtype)
     return decoded
 
 

@@ -14,6 +14,7 @@ from ps_dqn.environments import Environments
 from ps_dqn.replay.batch import Batch, zero_batch
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.plan import make_memory
+from ps_dqn.worker.calls import Played, Playing
 
 
 @dataclasses.dataclass
@@ -120,8 +121,8 @@ class Evaluation:
         self._steps = 0
         return [self.environments.observations]
 
-    def step(self, greedy: np.ndarray) -> list[Any]:
-        """Acts; returns observations [E, …] and how many episodes are not over, int32 []."""
+    def step(self, greedy: np.ndarray) -> Playing:
+        """Acts, each environment at random with probability `eval_epsilon`."""
         num_actions = self.environments.num_actions
         actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions)
         step = self.environments.step(actions)
@@ -130,8 +131,8 @@ class Evaluation:
         self._steps += 1
         if self._steps >= self._max_steps:
             self._playing[:] = False
-        return [self.environments.observations, np.int32(self._playing.sum())]
+        return Playing(self.environments.observations, np.int32(self._playing.sum()))
 
-    def end(self) -> list[Any]:
-        """Returns int32 1, a mark that nothing failed, and the episodes' returns, float64 [E]."""
-        return [np.int32(1), self._returns]
+    def end(self) -> Played:
+        """The episodes' returns."""
+        return Played(np.int32(1), self._returns)

@@ -9,7 +9,7 @@ S optimizer slots.
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,11 +19,12 @@ from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
-from ps_dqn.replay.batch import Batch, batch_specs
+from ps_dqn.replay.batch import zero_batch
 from ps_dqn.state import Counters
 from ps_dqn.wire import bridge
-from ps_dqn.wire.messages import PullRequest, PushHeader, Status
-from ps_dqn.wire.report import Report
+from ps_dqn.wire.messages import Status
+from ps_dqn.worker import calls
+from ps_dqn.worker.calls import Acting, Packed, Played, Playing, Pulled, Reported, Sampled
 
 
 class Closures:
@@ -53,16 +54,19 @@ class Closures:
         self._network = network
         self._run_id = run_id
         self._session = tf.constant(store.session, tf.int64)
-        self._slots = tf.TensorSpec(
-            [local_optimizer_slots(config), network.num_parameters], tf.float32
+        self._sizes = calls.Sizes(
+            store.num_workers,
+            store.num_ps,
+            network.num_parameters,
+            local_optimizer_slots(config),
         )
-        # Of a static shape, so that zeros in its place, after an error, have it too.
-        self._requests = tf.TensorSpec([store.num_ps, len(PullRequest._fields)], tf.int64)
-        # See `session.Sizes`.
-        shape = [store.num_workers, store.num_ps, *reversed(self._slots.shape)]
-        self._shape = tf.constant(shape, tf.int64)
+        self._requests = calls.requests(store.num_ps)
+        self._packed = Packed.specs(store.num_ps)
+        self._pulled = Pulled.specs(
+            self._sizes, self._acting(config.environment.num_envs_per_worker)
+        )
         self._learn = make_learner(config, network)
-        self.train = _trace(self._train, tf.TensorSpec([2], tf.int64))
+        self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze = _trace(store.freeze)
 
     @functools.cache  # noqa: B019 - lives as long as the run
@@ -82,37 +86,33 @@ class Closures:
         return _trace(closure, tf.TensorSpec([], tf.int64))
 
     def _train(self, tickets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """A closure of the tickets of its first push and of the oldest one, int64 [2].
+        """A closure of `Tickets`, int64 [2].
 
         Returns:
             A `Report` as float64 [fields] and an error text.
         """
         worker = _this_worker()
-        [requests] = bridge.call(
-            "begin",
-            worker,
-            [self._session, self._run_id, self._config_json, self._shape, tickets],
-            [self._requests],
-        )
+        sizes = tf.constant(self._sizes, tf.int64)
+        begin = calls.Begin(self._session, self._run_id, self._config_json, sizes, tickets)
+        requests = bridge.call("begin", worker, begin, self._requests)
         pushes = self._config.parameter_server.pushes_per_closure
-        _, _, going = tf.while_loop(
-            lambda i, requests, going: (i < pushes) & (going > 0),
-            lambda i, requests, going: (i + 1, *self._pull_learn_push(worker, requests)),
+        _, _, has_pushed = tf.while_loop(
+            lambda i, requests, has_pushed: (i < pushes) & (has_pushed > 0),
+            lambda i, requests, has_pushed: (i + 1, *self._pull_learn_push(worker, requests)),
             (tf.constant(0), requests, tf.constant(1)),
             parallel_iterations=1,
         )
-        with tf.control_dependencies([going]):
-            fields = tf.TensorSpec([len(Report._fields)], tf.float64)
-            ok, report = bridge.call("report", worker, [], [_MARK, fields])
-        return report, _error(worker, ok, report)
+        with tf.control_dependencies([has_pushed]):
+            reported: Reported = bridge.call("report", worker, [], Reported.specs())
+        return reported.report, _error(worker, reported.ok, reported.report)
 
     def _pull_learn_push(
         self, worker: tf.Tensor, requests: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """One pull, what is learned from it, one push; the next requests, and 1 to go on."""
+        """One pull, what is learned from it, one push; the next requests, and 1 if it pushed."""
         pulled = self._pull(worker, requests)
         self._collect(worker, pulled)
-        going, batch = self._sample(worker)
+        sampled = self._sample(worker)
         learned = self._learn(
             pulled.online,
             pulled.target,
@@ -120,34 +120,26 @@ class Closures:
             pulled.steps,
             pulled.learning_rate,
             pulled.seed,
-            batch,
+            sampled.batch,
         )
 
         def push() -> tf.Tensor:
-            sums = tf.stack([learned.td_loss, learned.q_values, learned.grad_norm])
-            outputs = [_HEADER, *[_BYTES] * self._store.num_ps]
-            inputs = [learned.vector, learned.slots, sums, learned.errors]
-            header, *packed = bridge.call("pack", worker, inputs, outputs)
-            verdict = self._store.push(header, packed)
-            return bridge.call("pushed", worker, [verdict], [self._requests])[0]
+            packed: Packed = bridge.call("pack", worker, learned, self._packed)
+            verdict = self._store.push(packed.header, packed.messages)
+            return bridge.call("pushed", worker, [verdict], self._requests)
 
-        return tf.cond(going > 0, push, lambda: requests), going
+        requests = tf.cond(sampled.should_push > 0, push, lambda: requests)
+        return requests, sampled.should_push
 
-    def _pull(self, worker: tf.Tensor, requests: tf.Tensor) -> "_Pulled":
+    def _pull(self, worker: tf.Tensor, requests: tf.Tensor) -> Pulled:
         """Pulls, again and again while others have to be waited for (sync)."""
-        number, vector = (
-            tf.TensorSpec([], tf.float32),
-            tf.TensorSpec(self._slots.shape[1:], tf.float32),
-        )
-        acting = self._acting(self._config.environment.num_envs_per_worker)
-        specs = _Pulled(_MARK, vector, vector, self._slots, number, number, _SEED, *acting, _MARK)
 
-        def pull() -> _Pulled:
-            return _Pulled(*bridge.call("pulled", worker, self._store.pull(requests), specs))
+        def pull() -> Pulled:
+            return bridge.call("pulled", worker, self._store.pull(requests), self._pulled)
 
         if not self._config.parameter_server.is_synchronous:
             return pull()
-        nothing = _Pulled(*(tf.zeros(spec.shape, spec.dtype) for spec in specs))
+        nothing = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), self._pulled)
         return tf.while_loop(
             lambda pulled: pulled.status == int(Status.WAIT),
             lambda _: (pull(),),
@@ -155,28 +147,26 @@ class Closures:
             parallel_iterations=1,
         )[0]
 
-    def _collect(self, worker: tf.Tensor, pulled: "_Pulled") -> None:
+    def _collect(self, worker: tf.Tensor, pulled: Pulled) -> None:
         """Steps the environments: as often as a push is worth, and until replay is warm."""
-        specs = [*self._acting(self._config.environment.num_envs_per_worker), _MARK]
 
-        def step(i, observations, state, more):  # type: ignore[no-untyped-def]
-            greedy, state = self._network.act(
-                pulled.online, observations, state, seeds.derive(pulled.seed, i)
+        def step(i: tf.Tensor, acting: Acting) -> tuple[tf.Tensor, Acting]:
+            seed = seeds.derive(pulled.seed, i)
+            acted = calls.Acted(
+                *self._network.act(pulled.online, acting.observations, acting.state, seed)
             )
-            return i + 1, *bridge.call("step", worker, [greedy, state], specs)
+            return i + 1, bridge.call("step", worker, acted, self._pulled.acting)
 
         tf.while_loop(
-            lambda i, observations, state, more: more > 0,
+            lambda i, acting: acting.should_act > 0,
             step,
-            [tf.constant(0), pulled.observations, pulled.state, pulled.more],
+            (tf.constant(0), pulled.acting),
             parallel_iterations=1,
         )
 
-    def _sample(self, worker: tf.Tensor) -> tuple[tf.Tensor, Batch]:
-        kind, fields = batch_specs(self._config, self._environment)
-        specs = [tf.TensorSpec(*spec) for spec in fields.values()]
-        ok, *batch = bridge.call("sample", worker, [], [_MARK, *specs])
-        return ok, kind(**dict(zip(fields, batch, strict=True)))
+    def _sample(self, worker: tf.Tensor) -> Sampled:
+        specs = Sampled.specs(zero_batch(self._config, self._environment))
+        return bridge.call("sample", worker, [], specs)
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor
@@ -184,61 +174,31 @@ class Closures:
         worker = _this_worker()
         counters = self._store.freeze() if freeze else tf.zeros([len(Counters._fields)], tf.int64)
         parameters = self._store.pull_frozen(after=counters)
-        observations, state = self._acting(episodes)
-        [observed] = bridge.call(
-            "evaluate_begin",
-            worker,
-            [self._session, self._config_json, seed, episodes],
-            [observations],
-        )
+        specs = Playing.specs(self._acting(episodes).observations)
+        begin = calls.EvaluateBegin(self._session, self._config_json, seed, episodes)
+        [observations] = bridge.call("evaluate_begin", worker, begin, [specs.observations])
 
-        def step(playing, observed, state):  # type: ignore[no-untyped-def]
+        def step(playing: Playing, state: tf.Tensor) -> tuple[Playing, tf.Tensor]:
             # Each environment plays one episode, so its state need not be reset.
-            greedy, state = self._network.act(parameters, observed, state)
-            observed, playing = bridge.call(
-                "evaluate_step", worker, [greedy], [observations, _MARK]
-            )
-            return playing, observed, state
+            greedy, state = self._network.act(parameters, playing.observations, state)
+            return bridge.call("evaluate_step", worker, [greedy], specs), state
 
-        playing, *_ = tf.while_loop(
-            lambda playing, observed, state: playing > 0,
+        playing, _ = tf.while_loop(
+            lambda playing, state: playing.episodes > 0,
             step,
-            [tf.constant(episodes), observed, tf.zeros(state.shape)],
+            (
+                Playing(observations, tf.constant(episodes)),
+                tf.zeros([episodes, self._network.state_size]),
+            ),
             parallel_iterations=1,
         )
-        with tf.control_dependencies([playing]):
-            returns = tf.TensorSpec([episodes], tf.float64)
-            ok, returns = bridge.call("evaluate_end", worker, [], [_MARK, returns])
-        return counters, returns, _error(worker, ok, returns)
+        with tf.control_dependencies([playing.episodes]):
+            played: Played = bridge.call("evaluate_end", worker, [], Played.specs(episodes))
+        return counters, played.returns, _error(worker, played.ok, played.returns)
 
-    def _acting(self, count: int) -> tuple[tf.TensorSpec, tf.TensorSpec]:
-        """Observations to act on and recurrent states of so many environments."""
-        shape = [count, *self._environment.observation_shape]
-        return (
-            tf.TensorSpec(shape, self._environment.observation_dtype),
-            tf.TensorSpec([count, self._network.state_size], tf.float32),
-        )
-
-
-class _Pulled(NamedTuple):
-    """What `session.Session.pulled` returns."""
-
-    status: Any
-    online: Any
-    target: Any
-    slots: Any
-    steps: Any
-    learning_rate: Any
-    seed: Any
-    observations: Any
-    state: Any
-    more: Any
-
-
-_MARK = tf.TensorSpec([], tf.int32)
-_SEED = tf.TensorSpec([2], tf.int32)
-_HEADER = tf.TensorSpec([len(PushHeader._fields)], tf.int64)
-_BYTES = tf.TensorSpec([None], tf.uint8)
+    def _acting(self, num_envs: int) -> Acting:
+        """Specs of what so many environments show."""
+        return Acting.specs(num_envs, self._environment, self._network.state_size)
 
 
 def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:

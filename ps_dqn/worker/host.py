@@ -5,7 +5,7 @@ flags of its own, and one that was restarted becomes whole again by itself.
 """
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.worker.actor import Evaluation
-from ps_dqn.worker.session import Session, Sizes
+from ps_dqn.worker.calls import Begin, EvaluateBegin, Sizes, Tickets
+from ps_dqn.worker.session import Session
 
 
 class WorkerHost:
@@ -34,9 +35,9 @@ class WorkerHost:
         self._evaluation: Evaluation | None = None
 
     @property
-    def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
-        """See `bridge.Host`."""
-        methods: dict[str, Callable[..., Sequence[Any]]] = {
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        """What closures may call now; `calls` has what they exchange."""
+        methods: dict[str, Callable[..., Any]] = {
             "begin": self._begin,
             "evaluate_begin": self._evaluate_begin,
         }
@@ -63,22 +64,17 @@ class WorkerHost:
             self._evaluation.environments.close()
         self._learning = self._evaluation = None
 
-    def _begin(
-        self,
-        session: np.ndarray,
-        run_id: bytes,
-        config: bytes,
-        shape: np.ndarray,
-        tickets: np.ndarray,
-    ) -> list[Any]:
-        self._open(session, config)
+    def _begin(self, *arrays: Any) -> np.ndarray:
+        """Starts a closure, from the fields of `Begin`; the first pull's requests."""
+        begin = Begin(*arrays)
+        self._open(begin.session, begin.config)
         if self._learning is None:
             folder = None
             if self._config.replay.replay_files:
-                folder = self._folder(run_id.decode())
-            sizes = Sizes(*(int(each) for each in shape))
+                folder = self._folder(begin.run_id.decode())
+            sizes = Sizes(*map(int, begin.sizes))
             self._learning = Session(self._config, self._session, self._worker, sizes, folder)
-        return self._learning.begin(*map(int, tickets))
+        return self._learning.begin(Tickets(*map(int, begin.tickets)))
 
     def _folder(self, run_id: str) -> pathlib.Path:
         """Where this worker keeps the replay of a run."""
@@ -89,15 +85,16 @@ class WorkerHost:
             )
         return self._worker_dir / f"{run_id}-worker-{self._worker}" / "replay"
 
-    def _evaluate_begin(
-        self, session: np.ndarray, config: bytes, seed: np.ndarray, episodes: np.ndarray
-    ) -> list[Any]:
-        self._open(session, config)
-        if self._evaluation is None or self._evaluation.environments.num_envs != int(episodes):
+    def _evaluate_begin(self, *arrays: Any) -> list[np.ndarray]:
+        """Starts an evaluation, from the fields of `EvaluateBegin`; the first observations."""
+        begin = EvaluateBegin(*arrays)
+        self._open(begin.session, begin.config)
+        episodes = int(begin.episodes)
+        if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
             if self._evaluation is not None:
                 self._evaluation.environments.close()
-            self._evaluation = Evaluation(self._config, int(episodes))
-        return self._evaluation.begin(int(seed))
+            self._evaluation = Evaluation(self._config, episodes)
+        return self._evaluation.begin(int(begin.seed))
 
     def _open(self, session: np.ndarray, config: bytes) -> None:
         """Starts afresh when the coordinator is another run than the last one here."""

@@ -1,4 +1,4 @@
-"""A worker's local optimizer on its disk, so that it goes on where it was killed or stopped."""
+"""A worker's local optimizer on its disk, so that it resumes where it was killed or stopped."""
 
 import pathlib
 import zipfile

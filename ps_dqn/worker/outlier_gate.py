@@ -10,7 +10,7 @@ WARM_UP = 20
 MOST_IN_A_ROW = 50
 
 
-class Gate:
+class OutlierGate:
     """Running mean and deviation of a worker's loss (Nair et al. 2015, arXiv:1507.04296)."""
 
     def __init__(self, deviations: float):

@@ -21,7 +21,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.008
 PATIENCE = 2.0
 
 
-class Pulled(NamedTuple):
+class Parameters(NamedTuple):
     """What a worker has at the start of its local updates."""
 
     online: np.ndarray  # float32 [P]
@@ -29,26 +29,26 @@ class Pulled(NamedTuple):
     counters: Counters
 
 
-class Exchange:
+class ParameterClient:
     """One worker's connection to the parameter servers of a run."""
 
-    def __init__(self, config: ParameterServer, session: int, worker: int, sizes: Sequence[int]):
+    def __init__(self, options: ParameterServer, session: int, worker: int, sizes: Sequence[int]):
         """Knows nothing of the parameters yet.
 
         Args:
-            config: the encodings.
+            options: the encodings, and the way of aggregating.
             session: the run.
             worker: this worker's index.
             sizes: how many parameters each server holds.
         """
-        self._config, self._session, self._worker = config, session, worker
+        self._options, self._session, self._worker = options, session, worker
         self._sizes = list(sizes)
         self._starts = np.cumsum([0, *sizes])
         self._target = np.zeros(self._starts[-1], np.float32)
         self._target_versions = [-1] * len(self._sizes)
         self._contributed = -1
         self._base_version = 0
-        self._is_exact = config.push_wire_dtype == "float32" and config.push_top_k == 1.0
+        self._is_exact = options.push_wire_dtype == "float32" and options.push_top_k == 1.0
         self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
         self._left_over = self._residual
         self._waiting_since: float | None = None
@@ -67,23 +67,23 @@ class Exchange:
         self._waiting_since, self._wait = None, FIRST_WAIT
 
     def requests(self) -> np.ndarray:
-        """What each server is asked for, int64 [num_ps, fields of PullRequest]."""
+        """A `PullRequest` for each server, int64 [num_ps, fields]."""
         return np.array(
             [
-                PullRequest(self._session, self._worker, self._contributed, version)
+                PullRequest(self._session, self._contributed, version)
                 for version in self._target_versions
             ],
             np.int64,
         )
 
-    def pulled(self, replies: Sequence[np.ndarray]) -> Pulled | Status:
+    def pulled(self, replies: Sequence[np.ndarray]) -> Parameters | Status:
         """Takes the servers' answers.
 
         Args:
             replies: a message of each server, uint8.
 
         Returns:
-            The parameters; or WAIT: ask again; or FINISHED: the closure is to end.
+            The parameters; or WAIT: pull again; or FINISHED: the closure is to end.
 
         Raises:
             RuntimeError: a server failed, or serves another run by now.
@@ -96,14 +96,14 @@ class Exchange:
         versions = {each.version for each in headers}
         if Status.FINISHED in statuses:
             return Status.FINISHED
-        if Status.WAIT in statuses or (self._config.is_synchronous and len(versions) > 1):
-            return self._be_patient()
+        if Status.WAIT in statuses or (self._options.is_synchronous and len(versions) > 1):
+            return self._wait_or_finish()
         self._waiting_since, self._wait = None, FIRST_WAIT
         online = self._vectors(replies, headers)
         first = headers[0]
         self._base_version = first.version
         counters = Counters(first.version, first.updates, first.env_steps, first.episodes)
-        return Pulled(online, self._target, counters)
+        return Parameters(online, self._target, counters)
 
     def pack(
         self,
@@ -142,7 +142,7 @@ class Exchange:
         return messages.pack(numbers), packed
 
     def pushed(self, verdict: Verdict) -> None:
-        """Hears what became of the push.
+        """Takes what became of the push.
 
         What it left out for want of bytes goes with the next one. Nothing is left over from a push
         that was refused: the worker's next change starts from parameters without it.
@@ -151,7 +151,7 @@ class Exchange:
             self._contributed = self._base_version
             self._residual = self._left_over
 
-    def _be_patient(self) -> Status:
+    def _wait_or_finish(self) -> Status:
         now = time.perf_counter()
         if self._waiting_since is None:
             self._waiting_since = now
@@ -163,57 +163,57 @@ class Exchange:
 
     def _vectors(self, replies: Sequence[np.ndarray], headers: Sequence[PullHeader]) -> np.ndarray:
         """Decodes the parameters, and the target where it is new."""
-        dtype = self._config.pull_wire_dtype
+        dtype = self._options.pull_wire_dtype
         online = encoding.aligned(4 * int(self._starts[-1])).view(np.float32)
         old = self._target
         if any(header.has_target for header in headers):
-            # Another array: closures may still read the one before.
+            # Another array: a closure may be reading the one before.
             self._target = encoding.aligned(4 * len(old)).view(np.float32)
         for i, (reply, header) in enumerate(zip(replies, headers, strict=True)):
-            place, count = slice(self._starts[i], self._starts[i + 1]), self._sizes[i]
+            part, count = slice(self._starts[i], self._starts[i + 1]), self._sizes[i]
             size = encoding.size(count, dtype)
             start = messages.HEADER
-            online[place] = encoding.decode(reply[start : start + size], count, dtype)
+            online[part] = encoding.decode(reply[start : start + size], count, dtype)
             if header.has_target:
                 start += encoding.padded(size)
-                self._target[place] = encoding.decode(reply[start : start + size], count, dtype)
+                self._target[part] = encoding.decode(reply[start : start + size], count, dtype)
                 self._target_versions[i] = header.target_version
             elif self._target is not old:
-                self._target[place] = old[place]
+                self._target[part] = old[part]
         return online
 
     def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
         return np.split(vector, self._starts[1:-1])
 
     def _message(
-        self, numbers: PushHeader, values: np.ndarray, places: np.ndarray | None = None
+        self, numbers: PushHeader, values: np.ndarray, indices: np.ndarray | None = None
     ) -> np.ndarray:
-        """One server's part, float32 [n], with its places within the shard if they are given."""
-        dtype, start = self._config.push_wire_dtype, messages.HEADER
-        size = messages.vector_size(len(values), places is not None, dtype)
-        if places is not None:
+        """One server's part, float32 [n], with their indices within the shard if they are given."""
+        dtype, start = self._options.push_wire_dtype, messages.HEADER
+        size = messages.vector_size(len(values), indices is not None, dtype)
+        if indices is not None:
             numbers = numbers._replace(num_values=len(values))
         message = messages.new(numbers, size)
-        if places is not None:
-            message[start : start + 4 * len(places)].view(np.uint32)[:] = places
-            start += 4 * len(places)
+        if indices is not None:
+            message[start : start + 4 * len(indices)].view(np.uint32)[:] = indices
+            start += 4 * len(indices)
         encoding.encode(values, dtype, message[start:])
         return message
 
     def _pack_lossy(self, numbers: PushHeader, vector: np.ndarray) -> list[np.ndarray]:
-        """Packs with fewer bytes, and remembers what they do not say (error feedback)."""
-        dtype, top_k = self._config.push_wire_dtype, self._config.push_top_k
+        """Packs with fewer bytes, and remembers what they leave out (error feedback)."""
+        dtype, top_k = self._options.push_wire_dtype, self._options.push_top_k
         packed, sent = [], np.zeros_like(vector)
         if top_k == 1.0:
-            for part, said in zip(self._parts(vector), self._parts(sent), strict=True):
+            for part, decoded in zip(self._parts(vector), self._parts(sent), strict=True):
                 message = self._message(numbers, part)
-                said[:] = encoding.decode(message[messages.HEADER :], len(part), dtype)
+                decoded[:] = encoding.decode(message[messages.HEADER :], len(part), dtype)
                 packed.append(message)
         else:
-            places = largest(vector, max(1, round(top_k * len(vector))))
+            indices = largest(vector, max(1, round(top_k * len(vector))))
             for i, start in enumerate(self._starts[:-1]):
-                low, high = np.searchsorted(places, [start, self._starts[i + 1]])
-                chosen = places[low:high]
+                low, high = np.searchsorted(indices, [start, self._starts[i + 1]])
+                chosen = indices[low:high]
                 message = self._message(numbers, vector[chosen], chosen - start)
                 payload = message[messages.HEADER + 4 * len(chosen) :]
                 sent[chosen] = encoding.decode(payload, len(chosen), dtype)
@@ -223,7 +223,7 @@ class Exchange:
 
 
 def largest(vector: np.ndarray, count: int) -> np.ndarray:
-    """Places of the numbers of largest size, in order; int64 [count].
+    """Indices of the numbers of largest size, in order; int64 [count].
 
     Lin et al. 2018, arXiv:1712.01887, of which this is the choice and the error feedback.
     """

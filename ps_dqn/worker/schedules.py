@@ -2,6 +2,8 @@
 
 import math
 
+from ps_dqn.config import Exploration, Learning
+
 
 def value(kind: str, start: float, end: float, length: int, step: int) -> float:
     """A value that goes from `start` to `end` in `length` steps and stays there.
@@ -46,3 +48,33 @@ def ladder(epsilon: float, worker: int, num_workers: int) -> float:
         num_workers: N; a single worker uses epsilon itself.
     """
     return float(epsilon ** (1.0 + 7.0 * worker / max(num_workers - 1, 1)))
+
+
+def learning_rate(options: Learning, env_steps: int) -> float:
+    """The step size after so many environment steps of all workers."""
+    return value(
+        options.learning_rate_schedule,
+        options.learning_rate,
+        options.learning_rate_end,
+        options.learning_rate_decay_steps,
+        env_steps,
+    )
+
+
+def epsilon(options: Exploration, env_steps: int, worker: int, num_workers: int) -> float:
+    """How often a worker acts at random after so many environment steps of all workers.
+
+    Args:
+        options: the schedule, and whether it differs from worker to worker.
+        env_steps: of all workers.
+        worker: index.
+        num_workers: of the run.
+    """
+    scheduled = value(
+        options.epsilon_schedule,
+        options.epsilon_start,
+        options.epsilon_end,
+        options.epsilon_decay_steps,
+        env_steps,
+    )
+    return ladder(scheduled, worker, num_workers) if options.epsilon_ladder else scheduled

@@ -225,15 +225,15 @@ def test_who_has_pushed_for_a_version_waits_for_the_next():
     server = Server(num_workers=2, aggregation="sync", total_env_steps=64)
     assert server.status() is Status.READY
     server.push(vector(0), worker=0)
-    assert server.status(worker=0, contributed=0) is Status.WAIT
-    assert server.status(worker=1) is Status.READY
+    assert server.status(contributed=0) is Status.WAIT
+    assert server.status() is Status.READY
     server.push(vector(1), worker=1)
-    assert server.status(worker=0, contributed=0) is Status.READY
+    assert server.status(contributed=0) is Status.READY
     for worker in (0, 1):
-        assert server.status(worker=worker, contributed=0) is Status.READY
+        assert server.status(contributed=0) is Status.READY
         server.push(vector(0), worker=worker, base=1)
     # All steps are made: a round that nobody needs is not begun.
-    assert server.status(worker=0, contributed=1) is Status.FINISHED
+    assert server.status(contributed=1) is Status.FINISHED
     assert server.pull()[1] == []
 
 

@@ -11,7 +11,7 @@ from support.several_servers import SIZE, Servers, begun, whole
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader, Verdict
-from ps_dqn.worker.parameter_client import Pulled
+from ps_dqn.worker.parameter_client import Parameters
 
 PUSHES = 3  # of a closure
 
@@ -91,7 +91,7 @@ class Simulation:
         servers, rng, exchange = self.servers, self.rng, self.exchanges[worker]
         exchange.begin(closure.ticket, closure.oldest)
         for _ in range(PUSHES):
-            if not isinstance(servers.pull(exchange), Pulled):
+            if not isinstance(servers.pull(exchange), Parameters):
                 break
             yield "before staging"
             # Another attempt has other data. Whole numbers: their sums are exact in any order.

@@ -7,7 +7,7 @@ from support.single_server import SESSION, Server, close, start, vector
 from ps_dqn.parameter_server import log as log_module
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import Exchange
+from ps_dqn.worker.parameter_client import ParameterClient
 
 # One ticket.
 
@@ -125,7 +125,7 @@ def test_a_repetition_leaves_nothing_staged_on_any_server(three):
 
 
 def test_a_push_of_another_run_is_neither_kept_nor_decided(three):
-    stranger = Exchange(three.config.parameter_server, SESSION + 1, 0, three.sizes)
+    stranger = ParameterClient(three.config.parameter_server, SESSION + 1, 0, three.sizes)
     stranger.begin(1, 50)
     before = three.tallies()
     assert three.push(stranger, whole(1)).duplicate == 1

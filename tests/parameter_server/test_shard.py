@@ -173,7 +173,7 @@ def test_a_worker_with_the_newest_target_is_not_sent_it():
 
 def test_an_answer_is_not_changed_by_later_pushes():
     server = Server()
-    request = messages.pack(PullRequest(SESSION, 0, -1, -1))
+    request = messages.pack(PullRequest(SESSION, -1, -1))
     answer = server.shard.pull(request)
     assert server.shard.pull(request) is answer, "it is encoded once"
     before = answer.tobytes()
@@ -292,7 +292,7 @@ def test_requests_may_come_from_several_threads_at_once():
         begin.wait()
         for _ in range(pushes):
             if pulls:
-                answer = server.shard.pull(messages.pack(PullRequest(SESSION, 0, -1, 1)))
+                answer = server.shard.pull(messages.pack(PullRequest(SESSION, -1, 1)))
                 version = messages.header(PullHeader, answer).version
                 values = answer[messages.HEADER :].view(np.float32)
                 torn.append((values[:size] != version).any())

@@ -19,7 +19,7 @@ from ps_dqn.config import Config, Learning, ParameterServer
 from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import Exchange, Pulled
+from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 
 PUSHES = 4  # of a closure
 # Every server holds as many numbers: see `part_of`.
@@ -64,7 +64,7 @@ class Pusher:
     def __init__(self, worker: int, num_ps: int, diary: pathlib.Path):
         self._worker, self._num_ps = worker, num_ps
         self._diary = os.open(diary, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._exchange: Exchange | None = None
+        self._exchange: ParameterClient | None = None
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
@@ -76,7 +76,9 @@ class Pusher:
     def _begin(self, session: np.ndarray, tickets: np.ndarray) -> list[Any]:
         if self._exchange is None:
             sizes = [PART] * self._num_ps
-            self._exchange = Exchange(CONFIG.parameter_server, int(session), self._worker, sizes)
+            self._exchange = ParameterClient(
+                CONFIG.parameter_server, int(session), self._worker, sizes
+            )
         self._ticket, oldest = map(int, tickets)
         self._attempt = secrets.randbits(ATTEMPT_BITS)
         self._exchange.begin(self._ticket, oldest)
@@ -86,7 +88,7 @@ class Pusher:
     def _pack(self, *replies: np.ndarray) -> list[Any]:
         assert self._exchange is not None
         pulled = self._exchange.pulled(replies)
-        assert isinstance(pulled, Pulled), pulled
+        assert isinstance(pulled, Parameters), pulled
         ticket = self._ticket
         vector = np.tile(part_of(ticket, self._attempt), self._num_ps)
         header, packed = self._exchange.pack(

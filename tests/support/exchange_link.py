@@ -7,7 +7,7 @@ from ps_dqn.config import Config
 from ps_dqn.config.run import WIRE_DTYPES
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import Exchange
+from ps_dqn.worker.parameter_client import ParameterClient
 from support.numpy_vectors import make_shard
 
 SIZE = 1000  # over three servers 334, 333 and 333; none is a multiple of 256
@@ -44,8 +44,8 @@ class Link:
         self.exchange = self.connect(0)
         self.exchange.begin(1, 0)
 
-    def connect(self, worker: int) -> Exchange:
-        return Exchange(self.config.parameter_server, SESSION, worker, self.sizes)
+    def connect(self, worker: int) -> ParameterClient:
+        return ParameterClient(self.config.parameter_server, SESSION, worker, self.sizes)
 
     def replies(self) -> list[np.ndarray]:
         requests = self.exchange.requests()

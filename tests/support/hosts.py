@@ -30,6 +30,7 @@ class RoutingHost:
             "pid": self._pid,
             "count": self._counted,
             "echo": self._echo,
+            "nest": self._nest,
             "fail": self._fail,
             "refuse": self._refuse,
             "meet": self._meet,
@@ -49,6 +50,10 @@ class RoutingHost:
 
     def _echo(self, *arrays: np.ndarray) -> list[Any]:
         return list(arrays)
+
+    def _nest(self, name: bytes, *arrays: np.ndarray) -> list[Any]:
+        x, y, *rest = arrays
+        return [name, (x, y), rest]
 
     def _fail(self, text: bytes) -> list[Any]:
         raise ValueError(text.decode())

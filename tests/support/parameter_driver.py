@@ -10,7 +10,7 @@ from ps_dqn.config import Config
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire import bridge, messages
 from ps_dqn.wire.messages import Kind, PullRequest, PushHeader, Verdict
-from ps_dqn.worker.parameter_client import Exchange, Pulled
+from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 
 SIZE = 10  # not a multiple of 3
 EPSILON = 1e-4
@@ -56,7 +56,7 @@ class Driver:
         self._coordinator = coordinator
         self.store = ParameterStore(config, num_ps, num_workers, start)
         self._workers = [
-            Exchange(config.parameter_server, self.store.session, i, self.store.sizes)
+            ParameterClient(config.parameter_server, self.store.session, i, self.store.sizes)
             for i in range(num_workers)
         ]
         self._updates = config.parameter_server.local_updates
@@ -71,11 +71,11 @@ class Driver:
         self.freeze = self.trace(self.store.freeze)
         self.pull_frozen = self.trace(lambda: self.store.pull_frozen(after=tf.constant(0)))
 
-    def pull(self, worker: int = 0) -> Pulled:
+    def pull(self, worker: int = 0) -> Parameters:
         exchange = self._workers[worker]
         exchange.begin(ticket=0, oldest=0)
         pulled = exchange.pulled(self.run(self._pull, exchange.requests()))
-        assert isinstance(pulled, Pulled)
+        assert isinstance(pulled, Parameters)
         return pulled
 
     def pack(self, vector, rate=0.0, env_steps=0, episodes=0, worker=0, ticket=None):

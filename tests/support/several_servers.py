@@ -4,7 +4,7 @@ import numpy as np
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import Exchange
+from ps_dqn.worker.parameter_client import ParameterClient
 from support.numpy_vectors import make_shard
 from support.single_server import SESSION, make_config
 
@@ -23,10 +23,10 @@ class Servers:
             for part in np.split(initial, np.cumsum(self.sizes)[:-1])
         ]
 
-    def connect(self, worker: int) -> Exchange:
-        return Exchange(self.config.parameter_server, SESSION, worker, self.sizes)
+    def connect(self, worker: int) -> ParameterClient:
+        return ParameterClient(self.config.parameter_server, SESSION, worker, self.sizes)
 
-    def pull(self, exchange: Exchange):
+    def pull(self, exchange: ParameterClient):
         requests = exchange.requests()
         return exchange.pulled(
             [shard.pull(each) for shard, each in zip(self.shards, requests, strict=True)]
@@ -42,7 +42,7 @@ class Servers:
         for shard in self.shards[1:]:
             shard.follow(verdict)
 
-    def push(self, exchange: Exchange, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
+    def push(self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
         header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1)
         verdict = self.decide(header, self.stage(packed))
         self.follow(verdict)
@@ -71,7 +71,7 @@ class Servers:
         return [shard.tally() for shard in self.shards]
 
 
-def begun(servers: Servers, ticket: int = 1, oldest: int = 0, worker: int = 0) -> Exchange:
+def begun(servers: Servers, ticket: int = 1, oldest: int = 0, worker: int = 0) -> ParameterClient:
     exchange = servers.connect(worker)
     exchange.begin(ticket, oldest)
     return exchange

@@ -53,9 +53,9 @@ class Server:
         message[messages.HEADER :].view(np.float32)[:] = pushed
         return messages.unpack(Verdict, self.shard.push(message))
 
-    def pull(self, worker=0, contributed=-1, target_version=-1, session=SESSION):
+    def pull(self, contributed=-1, target_version=-1, session=SESSION):
         """Header, online and target; the last two are empty where they were not sent."""
-        request = PullRequest(session, worker, contributed, target_version)
+        request = PullRequest(session, contributed, target_version)
         message = self.shard.pull(messages.pack(request))
         values = message[messages.HEADER :].view(np.float32)
         size = -(-len(start()) * 4 // 64) * 16

@@ -1,36 +1,23 @@
 """A `WorkerHost`, called as the closures call it, against real shards but without a cluster."""
 
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ps_dqn.config import Config
+from ps_dqn.learning.learned import Learned
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
 from ps_dqn.wire.report import Report
+from ps_dqn.worker.calls import Acted, Begin, Packed, Pulled, Sampled, Sizes, Tickets
 from ps_dqn.worker.host import WorkerHost
 from support.numpy_vectors import make_shard
 from support.paying_env import SMALL
 
 SIZE, SLOTS = 5, 2
 RUN = 77
-
-
-class Pulled(NamedTuple):
-    """What the host's `pulled` returns."""
-
-    status: Any
-    online: Any
-    target: Any
-    slots: Any
-    steps: Any
-    rate: Any
-    seed: Any
-    observations: Any
-    state: Any
-    more: Any
 
 
 class Worker:
@@ -57,70 +44,75 @@ class Worker:
         return self.host.methods[method](*arguments)
 
     def begin(self, run: int = RUN) -> np.ndarray:
-        text = self.config.to_json().encode()
-        shape = np.array([self._num_workers, self._num_ps, SIZE, SLOTS])
-        tickets = np.array([self.ticket, self.oldest])
+        begin = Begin(
+            session=np.int64(run),
+            run_id=b"a_run",
+            config=self.config.to_json().encode(),
+            sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS)),
+            tickets=np.array(Tickets(self.ticket, self.oldest)),
+        )
         self.ticket += 10
-        [self._requests] = self.call("begin", np.int64(run), b"a_run", text, shape, tickets)
-        return self._requests
+        self.requests = self.call("begin", *begin)
+        return self.requests
 
     def pull(self) -> Pulled:
-        pairs = zip(self.shards, self._requests, strict=True)
-        pulled = self.call("pulled", *[shard.pull(request) for shard, request in pairs])
-        return Pulled(*pulled)
+        pairs = zip(self.shards, self.requests, strict=True)
+        return self.call("pulled", *[shard.pull(request) for shard, request in pairs])
 
     def collect(self, action: int = 1, steps: int | None = None) -> int:
         """Steps until the host has enough, or so often; how often."""
-        made, more = 0, 1
+        made, should_act = 0, 1
         state = np.zeros((2, self.config.state_size), np.float32)
-        while more and made != steps:
-            *_, more = self.call("step", np.full(2, action, np.int32), state)
+        while should_act and made != steps:
+            acted = Acted(np.full(2, action, np.int32), state)
+            should_act = self.call("step", *acted).should_act
             made += 1
         return made
 
-    def pack(
-        self, vector: Any, slots: float = 0.0, loss: float = 1.0, errors: Any = 0.5
-    ) -> list[np.ndarray]:
-        sums = np.array([loss, 3.0, 5.0], np.float32)
+    def sample(self) -> Sampled:
+        return self.call("sample")
+
+    def pack(self, vector: Any, slots: float = 0.0, loss: float = 1.0, errors: Any = 0.5) -> Packed:
         drawn = (self.config.parameter_server.local_updates, self.config.learning.batch_size)
-        self.packed = self.call(
-            "pack",
-            np.broadcast_to(np.float32(vector), SIZE).copy(),
-            np.full((SLOTS, SIZE), slots, np.float32),
-            sums,
-            np.broadcast_to(np.float32(errors), drawn),
+        learned = Learned(
+            vector=np.broadcast_to(np.float32(vector), SIZE).copy(),
+            slots=np.full((SLOTS, SIZE), slots, np.float32),
+            td_loss=np.float32(loss),
+            q_values=np.float32(3.0),
+            grad_norm=np.float32(5.0),
+            errors=np.broadcast_to(np.float32(errors), drawn),
         )
+        self.packed: Packed = self.call("pack", *learned)
         return self.packed
 
     def push(self) -> Verdict:
         """Sends what was packed, as `ParameterStore.push` does with several servers."""
-        header, *parts = self.packed
-        pairs = zip(self.shards, parts, strict=True)
+        pairs = zip(self.shards, self.packed.messages, strict=True)
         known = min(shard.stage(part) for shard, part in pairs)
-        numbers = self.shards[0].decide(np.append(header, known))
+        numbers = self.shards[0].decide(np.append(self.packed.header, known))
         for shard in self.shards[1:]:
             shard.follow(numbers)
         verdict = messages.unpack(Verdict, numbers)
-        [self._requests] = self.call("pushed", numbers[: len(Verdict._fields)])
+        self.requests = self.call("pushed", numbers[: len(Verdict._fields)])
         return verdict
 
     def exchange(self, vector: Any = 0.5, slots: float = 0.0, loss: float = 1.0) -> Verdict:
         """One pull, what is learned, one push."""
         pulled = self.pull()
         assert pulled.status == Status.READY
-        if pulled.more:
+        if pulled.acting.should_act:
             self.collect()
-        self.call("sample")
+        self.sample()
         self.pack(vector, slots, loss)
         return self.push()
 
     def report(self) -> Report:
-        *_, vector = self.call("report")
-        assert vector.dtype == np.float64
-        return Report.decode(vector)
+        reported = self.call("report")
+        assert reported.report.dtype == np.float64
+        return Report.decode(reported.report)
 
     def online(self) -> np.ndarray:
-        self._requests[:, PullRequest._fields.index("contributed")] = -1
+        self.requests[:, PullRequest._fields.index("contributed")] = -1
         return self.pull().online
 
     def restore(self, env_steps: int) -> None:

@@ -37,7 +37,7 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)
     assert set(worker.host.methods) == {"begin", "evaluate_begin"}, "the rest needs a configuration"
     requests = worker.begin()
-    assert requests.tolist() == [[RUN, 3, -1, -1]] * 2
+    assert requests.tolist() == [[RUN, -1, -1]] * 2
 
     pulled = worker.pull()
     assert (pulled.status, pulled.status.dtype) == (Status.READY, np.int32)
@@ -45,16 +45,17 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     assert pulled.slots.tolist() == [[0.0] * SIZE] * SLOTS
     assert (pulled.steps, pulled.steps.dtype) == (0, np.float32)
     expected_rate = np.float32(worker.config.learning.learning_rate)
-    assert (pulled.rate, pulled.rate.dtype) == (expected_rate, np.float32)
+    assert (pulled.learning_rate, pulled.learning_rate.dtype) == (expected_rate, np.float32)
     assert (pulled.seed.shape, pulled.seed.dtype) == ((2,), np.int32)
-    assert pulled.observations.tolist() == [[0, 0], [0, 0]]
-    assert (pulled.state.shape, pulled.state.dtype) == ((2, 0), np.float32)
-    assert (pulled.more, pulled.more.dtype) == (1, np.int32)
+    acting = pulled.acting
+    assert acting.observations.tolist() == [[0, 0], [0, 0]]
+    assert (acting.state.shape, acting.state.dtype) == ((2, 0), np.float32)
+    assert (acting.should_act, acting.should_act.dtype) == (1, np.int32)
     assert worker.collect() == 7, "until replay is warm: 6 rows each that have one after them"
 
-    ok, *batch = worker.call("sample")
-    assert (ok, ok.dtype) == (1, np.int32)
-    assert batch[0].shape == (2, 8, 2)
+    sampled = worker.sample()
+    assert (sampled.should_push, sampled.should_push.dtype) == (1, np.int32)
+    assert sampled.batch.observations.shape == (2, 8, 2)
     worker.pack(2.0, slots=7.0, loss=0.5)
     verdict = worker.push()
     # 7 steps of 2 environments, of which one each was a reset; both ended an episode.
@@ -98,7 +99,7 @@ def test_each_push_has_the_steps_since_the_last_and_a_ticket_of_its_own(opened: 
     headers = []
     for _ in range(2):
         verdict = worker.exchange()
-        headers.append(messages.unpack(PushHeader, worker.packed[0]))
+        headers.append(messages.unpack(PushHeader, worker.packed.header))
     # Three of the toy's four steps; then the fourth, a reset, and a step.
     assert [(each.env_steps, each.episodes) for each in headers] == [(6, 0), (4, 2)]
     assert [each.base_version for each in headers] == [0, 1]
@@ -110,7 +111,7 @@ def test_each_push_has_the_steps_since_the_last_and_a_ticket_of_its_own(opened: 
     worker.oldest = 9
     worker.begin()
     assert worker.exchange().duplicate == 0
-    again = messages.unpack(PushHeader, worker.packed[0])
+    again = messages.unpack(PushHeader, worker.packed.header)
     assert (again.ticket, again.oldest) == (11, 9)
     assert again.attempt != headers[0].attempt
 
@@ -132,12 +133,12 @@ def test_what_is_not_finite_stays_on_the_worker(
     for each in (worker, twin):
         each.exchange(first, slots=7.0)
         each.report()
-    sent = [part[HEADER:].tolist() for part in worker.packed[1:]]
+    sent = [part[HEADER:].tolist() for part in worker.packed.messages]
     online = worker.online()
 
     worker.begin()
     worker.pull()
-    _, *parts = worker.pack(vector, slots=np.nan, loss=2.0)
+    parts = worker.pack(vector, slots=np.nan, loss=2.0).messages
     assert [len(part) for part in parts] == [HEADER, HEADER], "the vector does not travel"
     verdict = worker.push()
     assert verdict.kind == Kind.WITHHELD
@@ -157,7 +158,7 @@ def test_what_is_not_finite_stays_on_the_worker(
     # What the first push left out still goes with the next: both send the same now.
     twin.begin()
     twin.pull()
-    packed = [each.pack(first)[1:] for each in (worker, twin)]
+    packed = [each.pack(first).messages for each in (worker, twin)]
     for one, other in zip(*packed, strict=True):
         assert one[HEADER:].tolist() == other[HEADER:].tolist()
     repeated = [part[HEADER:].tolist() for part in packed[0]] == sent
@@ -242,7 +243,7 @@ def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
     other.shards = worker.shards
     worker.exchange(1.0)
     pulled = worker.pull()
-    assert (pulled.status, pulled.more) == (Status.WAIT, 0)
+    assert (pulled.status, pulled.acting.should_act) == (Status.WAIT, 0)
     other.exchange(3.0)
     pulled = worker.pull()
     assert pulled.status == Status.READY
@@ -255,7 +256,7 @@ def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
         worker.exchange(1.0)
     # The run is over: the closure ends without another push.
     pulled = worker.pull()
-    assert (pulled.status, pulled.more) == (Status.FINISHED, 0)
-    ok, *batch = worker.call("sample")
-    assert ok == 0
-    assert not any(array.any() for array in batch)
+    assert (pulled.status, pulled.acting.should_act) == (Status.FINISHED, 0)
+    sampled = worker.sample()
+    assert sampled.should_push == 0
+    assert not any(array.any() for array in sampled.batch)

@@ -5,27 +5,27 @@ import copy
 import numpy as np
 import pytest
 
-from ps_dqn.worker.outlier_gate import WARM_UP, Gate
+from ps_dqn.worker.outlier_gate import WARM_UP, OutlierGate
 
 
 def losses(count: int, mean: float = 1.0, deviation: float = 0.1, seed: int = 2) -> list[float]:
     return np.random.default_rng(seed).normal(mean, deviation, count).tolist()
 
 
-def fed(deviations: float, seen: list[float]) -> Gate:
-    gate = Gate(deviations)
+def fed(deviations: float, seen: list[float]) -> OutlierGate:
+    gate = OutlierGate(deviations)
     for loss in seen:
         gate.admits(loss)
     return gate
 
 
-def would_admit(gate: Gate, loss: float) -> bool:
+def would_admit(gate: OutlierGate, loss: float) -> bool:
     """What the gate would say, without its hearing of it."""
     return copy.deepcopy(gate).admits(loss)
 
 
 def test_without_deviations_everything_is_admitted() -> None:
-    gate = Gate(0.0)
+    gate = OutlierGate(0.0)
     assert all(gate.admits(loss) for loss in [*losses(100), 1e3, 1e9, 1e30, 0.0])
 
 

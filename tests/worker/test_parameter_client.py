@@ -43,7 +43,7 @@ def test_only_the_largest_travel_and_the_others_are_left_over(dtype, top_k, num_
     link = Link(num_ps, push_wire_dtype=dtype, push_top_k=top_k)
     count = round(top_k * SIZE)
     packed = link.push(vector())
-    # A place is four bytes, beside its number.
+    # An index is four bytes, beside its number.
     counts = [messages.header(PushHeader, each).num_values for each in packed]
     assert sum(counts) == count
     assert [len(each) - messages.HEADER for each in packed] == [
@@ -141,8 +141,8 @@ def test_a_withheld_push_leaves_the_residual_as_it_was(options):
     [message] = link.push(np.full(SIZE, np.nan, np.float32), Kind.WITHHELD)
     assert len(message) == messages.HEADER, "the vector stays with the worker"
     assert link.residual().tolist() == before.tolist()
-    [mine], [wanted] = link.push(vector(3)), other.push(vector(3))
-    assert payload(mine) == payload(wanted)
+    [pushed], [expected] = link.push(vector(3)), other.push(vector(3))
+    assert payload(pushed) == payload(expected)
 
 
 @pytest.mark.parametrize("options", LOSSY)
@@ -155,12 +155,12 @@ def test_a_refused_push_leaves_the_residual_as_it_was(options):
     link.pull()
     other.pull()
     link.push(vector(3))
-    [wanted] = other.push(vector(3))
+    [expected] = other.push(vector(3))
     fresh = Link(**options)
     fresh.push(vector(1))
     assert fresh.residual().tolist() == before.tolist()
-    [mine] = fresh.push(vector(3))
-    assert payload(mine) == payload(wanted)
+    [pushed] = fresh.push(vector(3))
+    assert payload(pushed) == payload(expected)
 
 
 @pytest.mark.parametrize("options", LOSSY)
@@ -205,12 +205,12 @@ def test_pushes_say_who_and_what_they_are():
 @pytest.mark.parametrize("count", [1, 2, 10, 99, 100, 1000])
 def test_largest_are_those_of_largest_size_in_order(count):
     given = vector(9, 100)
-    wanted = np.sort(np.argsort(np.abs(given))[max(0, 100 - count) :])
-    assert largest(given, count).tolist() == wanted.tolist()
+    expected = np.sort(np.argsort(np.abs(given))[max(0, 100 - count) :])
+    assert largest(given, count).tolist() == expected.tolist()
 
 
-def test_largest_takes_as_many_as_asked_where_all_are_equal():
+def test_largest_takes_the_given_count_where_all_are_equal():
     for given in (np.zeros(20, np.float32), np.full(20, -3, np.float32)):
-        places = largest(given, 7)
-        assert len(set(places.tolist())) == 7
-        assert (np.diff(places) > 0).all()
+        indices = largest(given, 7)
+        assert len(set(indices.tolist())) == 7
+        assert (np.diff(indices) > 0).all()

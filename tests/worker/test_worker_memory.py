@@ -17,6 +17,7 @@ from ps_dqn.config import Config, Environment
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.replay.replay import Replay
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 
 # States of four numbers, stored at every second row.
 RECURRENT = {
@@ -50,27 +51,28 @@ def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
 ) -> None:
     worker = opened(min_replay_size=100, **RECURRENT)
     pulled = worker.pull()
-    observations, state, more = pulled.observations, pulled.state, pulled.more
+    observations, state, should_act = pulled.acting
     assert (state.shape, state.dtype) == ((2, 4), np.float32)
     seen = []
-    while more:
+    while should_act:
         # The state that an LSTM would have which counts steps.
         assert (state == observations[:, 1:]).all()
         seen.append(int(observations[0, 1]))
-        observations, state, more = worker.call("step", np.ones(2, np.int32), state + 1)
+        acted = Acted(np.ones(2, np.int32), state + 1)
+        observations, state, should_act = worker.call("step", *acted)
     assert seen[:12] == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]
 
     # The next push goes on where this one ended.
-    ok, *batch = worker.call("sample")
+    should_push, drawn = worker.sample()
     worker.pack(0.0)
     worker.push()
     pulled = worker.pull()
-    assert (pulled.observations == observations).all()
-    assert (pulled.state == state).all()
+    assert (pulled.acting.observations == observations).all()
+    assert (pulled.acting.state == state).all()
 
     # What was acted on is what replay has: a sequence's state is that before its first row.
-    drawn = Sequences(*batch)
-    assert ok == 1
+    assert isinstance(drawn, Sequences)
+    assert should_push == 1
     assert (drawn.states == drawn.observations[:, :, 0, 1:]).all()
     assert len(np.unique(drawn.states)) == LENGTH + 1
     assert (drawn.starts == (drawn.observations[..., 1] == 0)).all()
@@ -103,14 +105,14 @@ def test_states_begin_anew_however_environments_reset(config: Environment) -> No
 
 def test_networks_without_a_state_have_none(opened: Open) -> None:
     pulled = opened().pull()
-    assert pulled.state.shape == (2, 0)
+    assert pulled.acting.state.shape == (2, 0)
 
 
 def draws_of(worker: Worker, episode: int, time: int) -> tuple[np.ndarray, np.ndarray]:
     """Where a step is in a sample, bool [M, B], and the weights."""
-    ok, *batch = worker.call("sample")
-    assert ok == 1
-    drawn = Transitions(*batch)
+    should_push, drawn = worker.sample()
+    assert should_push == 1
+    assert isinstance(drawn, Transitions)
     return (drawn.observations == [episode, time]).all(-1), drawn.weights
 
 
@@ -164,7 +166,7 @@ def test_samplers_hear_how_much_of_the_run_is_done(
     worker.restore(env_steps)
     worker.pull()
     worker.collect()
-    worker.call("sample")
+    worker.sample()
     assert heard == [pytest.approx(share)]
 
 
@@ -197,9 +199,9 @@ def test_recent_steps_are_drawn_more_often(opened: Open) -> None:
         worker = opened(**memory, local_updates=8, **options)
         worker.pull()
         worker.collect()
-        _, *batch = worker.call("sample")
+        observations = worker.sample().batch.observations
         # Of the last minibatch: the first is hardly narrowed.
-        newest[name] = float(np.median(batch[0][-1, :, 0]))
+        newest[name] = float(np.median(observations[-1, :, 0]))
     assert newest["uniform"] == pytest.approx(newest["no narrowing"], abs=4)
     # Of 30 episodes: the middle one, and that of the newest 200 of 300 steps and of 20.
     assert newest["uniform"] + 2 < newest["wide"] < newest["recent"] - 5
@@ -225,8 +227,8 @@ def test_rollouts_are_the_steps_since_the_last_push(opened: Open) -> None:
     for action in (1, 2):
         worker.pull()
         assert worker.collect(action) == 3
-        _, *batch = worker.call("sample")
-        rollout = Rollout(*batch)
+        rollout = worker.sample().batch
+        assert isinstance(rollout, Rollout)
         assert rollout.observations.shape == (3, 2, 2)
         real = rollout.weights > 0
         assert (rollout.rewards[real] == action).all()

@@ -18,6 +18,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PushHeader
+from ps_dqn.worker.calls import EvaluateBegin
 
 Open = Callable[..., Worker]
 
@@ -49,10 +50,10 @@ def test_epsilon_and_learning_rate_follow_the_runs_env_steps(
     learned = {"learning_rate": 0.5, "learning_rate_end": 0.1, "learning_rate_decay_steps": 200}
     worker = opened(**explored, **learned)
     worker.restore(env_steps)
-    assert worker.pull().rate == pytest.approx(rate, rel=1e-6)
+    assert worker.pull().learning_rate == pytest.approx(rate, rel=1e-6)
     worker.collect()
     worker.pack(0.0)
-    header = messages.unpack(PushHeader, worker.packed[0])
+    header = messages.unpack(PushHeader, worker.packed.header)
     assert messages.rate(header.rate_bits) == pytest.approx(rate)
     assert worker.report().epsilon == pytest.approx(epsilon)
 
@@ -91,7 +92,7 @@ def test_epsilon_and_learning_rate_follow_schedules_of_their_own(
                 chosen |= {"learning_rate_end": 1e-4, "learning_rate_decay_steps": 200_000}
         worker = opened(**chosen)
         worker.restore(25)
-        assert worker.pull().rate == pytest.approx(expected_rate, rel=1e-6)
+        assert worker.pull().learning_rate == pytest.approx(expected_rate, rel=1e-6)
         assert worker.report().epsilon == pytest.approx(expected_epsilon)
 
 
@@ -103,6 +104,18 @@ def test_the_ladder_makes_workers_explore_differently(
     worker = opened(index, num_workers=3, **explored)
     worker.pull()
     assert worker.report().epsilon == pytest.approx(0.5**exponent)
+
+
+def test_seeds_of_tensorflow_are_of_the_run_the_worker_and_the_pull(opened: Open) -> None:
+    def seeds(index: int, seed: int) -> set[tuple[int, ...]]:
+        worker = opened(index, num_workers=2, seed=seed)
+        return {tuple(worker.pull().seed.tolist()) for _ in range(3)}
+
+    first, again = seeds(0, seed=1), seeds(0, seed=1)
+    assert len(first) == 3
+    assert again == first
+    assert first.isdisjoint(seeds(1, seed=1)), "another worker's"
+    assert first.isdisjoint(seeds(0, seed=2)), "another run's"
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
@@ -135,22 +148,22 @@ def test_a_new_run_builds_everything_anew(opened: Open) -> None:
     ]
     requests = worker.begin(run=RUN + 1)
     assert Paying.closed == closed + 2, "the old environments are ended"
-    assert requests.tolist() == [[RUN + 1, 0, -1, -1]] * 2
+    assert requests.tolist() == [[RUN + 1, -1, -1]] * 2
     pulled = worker.pull()
     assert pulled.steps == 0
     assert not pulled.slots.any()
-    assert pulled.observations.tolist() == [[0, 0]], "the new configuration's environments"
-    assert pulled.more == 1
+    assert pulled.acting.observations.tolist() == [[0, 0]], "the new configuration's environments"
+    assert pulled.acting.should_act == 1
     got = worker.report()
     assert (got.env_steps, got.replay_size, got.pushes) == (0, 0, 0)
 
 
-def test_the_same_run_goes_on(opened: Open) -> None:
+def test_the_same_run_continues(opened: Open) -> None:
     worker = opened()
     worker.pull()
     worker.collect(steps=3)
     worker.begin()
-    assert worker.pull().observations.tolist() == [[0, 3], [0, 3]]
+    assert worker.pull().acting.observations.tolist() == [[0, 3], [0, 3]]
     assert worker.report().env_steps == 6
 
 
@@ -163,20 +176,19 @@ def test_close_forgets(opened: Open) -> None:
     assert Paying.closed == closed + 2
     assert set(worker.host.methods) == {"begin", "evaluate_begin"}
     worker.begin()
-    assert worker.pull().observations.tolist() == [[0, 0], [0, 0]]
+    assert worker.pull().acting.observations.tolist() == [[0, 0], [0, 0]]
 
 
 def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
     text = worker.config.to_json().encode()
-    arguments = (np.int64(RUN), text, np.int64(seed), np.int32(episodes))
-    [observed] = worker.call("evaluate_begin", *arguments)
-    assert len(observed) == episodes
-    playing = episodes
-    while playing > 0:
-        _, playing = worker.call("evaluate_step", np.ones(episodes, np.int32))
-    mark, returns = worker.call("evaluate_end")
-    assert mark == 1
-    return returns.tolist()
+    begin = EvaluateBegin(np.int64(RUN), text, np.int64(seed), np.int32(episodes))
+    [observations] = worker.call("evaluate_begin", *begin)
+    assert len(observations) == episodes
+    while worker.call("evaluate_step", np.ones(episodes, np.int32)).episodes:
+        pass
+    played = worker.call("evaluate_end")
+    assert played.ok == 1
+    return played.returns.tolist()
 
 
 def test_another_number_of_episodes_makes_new_environments(opened: Open) -> None:
@@ -197,7 +209,7 @@ def test_an_evaluation_leaves_the_training_alone(opened: Open) -> None:
     for each in (worker, twin):
         each.collect(steps=6)
     assert worker.report().return_sum == twin.report().return_sum
-    pairs = zip(worker.call("sample"), twin.call("sample"), strict=True)
+    pairs = zip(worker.sample().batch, twin.sample().batch, strict=True)
     assert all((one == other).all() for one, other in pairs)
 
 
@@ -231,7 +243,7 @@ def test_replay_is_kept_in_files_of_the_run_and_the_worker(
     assert other.report().replay_size == 0
     pulled = again.pull()
     assert again.collect() == 1, "as a push takes: replay is warm already"
-    assert pulled.more == 1
+    assert pulled.acting.should_act == 1
     # Its optimizer goes on too.
     assert (pulled.slots == 7).all()
     assert pulled.steps == 2

@@ -1,0 +1,17 @@
+"""What a worker learned for one push: the update loop makes it, the worker packs it."""
+
+from typing import Any, NamedTuple
+
+
+class Learned(NamedTuple):
+    """What the update loop gives back.
+
+    Shapes: M minibatches (= local updates) of B items each, P parameters, S optimizer slots.
+    """
+
+    vector: Any  # gradient (one update) or change of the parameters (more), float32 [P]
+    slots: Any  # float32 [S, P]
+    td_loss: Any  # sums over updates, float32 []
+    q_values: Any
+    grad_norm: Any
+    errors: Any  # of each item drawn, for its priority, float32 [M, B]

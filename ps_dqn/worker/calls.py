@@ -1,0 +1,203 @@
+"""What closures and the Python of their worker exchange: one record for each call.
+
+A closure calls a method of the worker's host (`bridge.call`): the method gets the fields of one
+record as NumPy arrays and returns another. A closure's tensors must have static shapes and dtypes,
+so what a method returns has its specs beside its fields.
+
+| method         | gets                      | returns                               |
+|----------------|---------------------------|---------------------------------------|
+| begin          | `Begin`                   | requests of the first pull            |
+| pulled         | a reply of each server    | `Pulled`                              |
+| step           | `Acted`                   | `Acting`                              |
+| sample         |                           | `Sampled`                             |
+| pack           | `Learned`                 | `Packed`                              |
+| pushed         | the `Verdict`             | requests of the next pull             |
+| report         |                           | `Reported`                            |
+| evaluate_begin | `EvaluateBegin`           | the first observations                |
+| evaluate_step  | greedy actions, int32 [E] | `Playing`                             |
+| evaluate_end   |                           | `Played`                              |
+
+After a failure every call returns zeros, so marks are 1 where all went well.
+
+Shapes: E environments, M minibatches of B items each, P parameters, S optimizer slots.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.replay.batch import Batch
+from ps_dqn.wire.messages import PullRequest, PushHeader
+from ps_dqn.wire.report import Report
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """An array that is not there yet."""
+
+    shape: tuple[int | None, ...]  # None: a size that varies
+    dtype: Any  # of NumPy
+
+
+MARK = Spec((), np.int32)
+
+
+class Sizes(NamedTuple):
+    """What a worker needs to know of a run beside its configuration."""
+
+    num_workers: int
+    num_ps: int
+    num_parameters: int  # P
+    num_slots: int  # S, of the local optimizer
+
+
+class Tickets(NamedTuple):
+    """Which pushes a closure makes."""
+
+    first: int  # the ticket of its first push; the next ones follow it
+    oldest: int  # the first ticket of the oldest closure that has not ended
+
+
+class Begin(NamedTuple):
+    """A closure begins to run."""
+
+    session: Any  # one number for each run, int64 []
+    run_id: Any  # the same for every session of a run, string []
+    config: Any  # the `Config` as JSON, string []
+    sizes: Any  # `Sizes`, int64 [4]
+    tickets: Any  # `Tickets`, int64 [2]
+
+
+def requests(num_ps: int) -> Spec:
+    """A `PullRequest` for each parameter server, int64 [num_ps, fields].
+
+    Of a static shape, so that zeros in its place, after an error, have it too.
+    """
+    return Spec((num_ps, len(PullRequest._fields)), np.int64)
+
+
+class Acting(NamedTuple):
+    """What the Q-network is to act on next."""
+
+    observations: Any  # [E, …]
+    state: Any  # recurrent, float32 [E, numbers of state]
+    should_act: Any  # int32 []: 1 if another step is to be made before learning
+
+    @classmethod
+    def specs(cls, num_envs: int, environment: EnvironmentSpec, state_size: int) -> "Acting":
+        """Of so many environments."""
+        shape = (num_envs, *environment.observation_shape)
+        return cls(
+            observations=Spec(shape, environment.observation_dtype),
+            state=Spec((num_envs, state_size), np.float32),
+            should_act=MARK,
+        )
+
+
+class Pulled(NamedTuple):
+    """What a pull brings, and the worker's own part of the local updates."""
+
+    status: Any  # `Status`, int32 []; all but READY come without parameters
+    online: Any  # float32 [P]
+    target: Any  # float32 [P]
+    slots: Any  # of the local optimizer, float32 [S, P]
+    steps: Any  # that the local optimizer has made, float32 []
+    learning_rate: Any  # float32 []
+    seed: Any  # of acting and learning until the next pull, int32 [2]
+    acting: Acting
+
+    @classmethod
+    def specs(cls, sizes: Sizes, acting: Acting) -> "Pulled":
+        """Of a run of these sizes, and what it acts on."""
+        number, vector = Spec((), np.float32), Spec((sizes.num_parameters,), np.float32)
+        return cls(
+            status=MARK,
+            online=vector,
+            target=vector,
+            slots=Spec((sizes.num_slots, sizes.num_parameters), np.float32),
+            steps=number,
+            learning_rate=number,
+            seed=Spec((2,), np.int32),
+            acting=acting,
+        )
+
+
+class Acted(NamedTuple):
+    """What the Q-network makes of `Acting`."""
+
+    greedy: Any  # the best actions, int32 [E]
+    state: Any  # after them, float32 [E, numbers of state]
+
+
+class Sampled(NamedTuple):
+    """The minibatches of all local updates."""
+
+    should_push: Any  # int32 []: 1, or 0 where the closure is to end without learning from them
+    batch: Batch
+
+    @classmethod
+    def specs(cls, batch: Batch) -> "Sampled":
+        """Of batches like this one."""
+        return cls(should_push=MARK, batch=batch)
+
+
+class Packed(NamedTuple):
+    """A push."""
+
+    header: Any  # `PushHeader`, int64 [fields]
+    messages: Any  # for each server, uint8
+
+    @classmethod
+    def specs(cls, num_ps: int) -> "Packed":
+        """Of a push to so many servers."""
+        return cls(
+            header=Spec((len(PushHeader._fields),), np.int64),
+            messages=[Spec((None,), np.uint8)] * num_ps,
+        )
+
+
+class Reported(NamedTuple):
+    """The end of a closure."""
+
+    ok: Any  # int32 []: 1
+    report: Any  # `Report`, float64 [fields]
+
+    @classmethod
+    def specs(cls) -> "Reported":
+        """Of every run."""
+        return cls(ok=MARK, report=Spec((len(Report._fields),), np.float64))
+
+
+class EvaluateBegin(NamedTuple):
+    """An evaluation begins."""
+
+    session: Any  # one number for each run, int64 []
+    config: Any  # the `Config` as JSON, string []
+    seed: Any  # the episodes depend on it alone, int64 []
+    episodes: Any  # how many, one in each environment, int32 []
+
+
+class Playing(NamedTuple):
+    """What the Q-network is to act on next, in an evaluation."""
+
+    observations: Any  # [E, …]
+    episodes: Any  # that are not over, int32 []
+
+    @classmethod
+    def specs(cls, observations: Spec) -> "Playing":
+        """Of such observations."""
+        return cls(observations=observations, episodes=MARK)
+
+
+class Played(NamedTuple):
+    """The end of an evaluation."""
+
+    ok: Any  # int32 []: 1
+    returns: Any  # of the episodes, float64 [E]
+
+    @classmethod
+    def specs(cls, episodes: int) -> "Played":
+        """Of so many episodes."""
+        return cls(ok=MARK, returns=Spec((episodes,), np.float64))
