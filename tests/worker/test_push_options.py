@@ -141,7 +141,7 @@ SYNC, SINGLE_UPDATES = {"aggregation": "sync"}, {"local_updates": 1}
 @pytest.mark.parametrize(
     ("option", "without", "needed"),
     [
-        ({"backup_workers": 1}, {}, "--aggregation=sync"),
+        ({"backup_workers": 1}, {}, "--aggregation=sync or trimmed_mean or median"),
         ({"max_staleness": 0}, SYNC, "--aggregation=async"),
         ({"max_staleness": 3}, SYNC, "--aggregation=async"),
         ({"staleness_decay": 0.5}, SYNC, "--aggregation=async"),
