@@ -15,7 +15,7 @@ from ps_dqn.networks.network import QNetwork
 from ps_dqn.run import directory, signals
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry import learning_curve
-from ps_dqn.wire.report import PHASES
+from ps_dqn.telemetry.metrics import PHASES
 
 MODEL = "best.keras"
 # Rows of the table of workers.

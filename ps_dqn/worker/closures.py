@@ -21,9 +21,9 @@ from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.replay.batch import Batch, zero_batch
 from ps_dqn.state import Counters
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import bridge
 from ps_dqn.wire.messages import PullRequest, PushHeader, Status
-from ps_dqn.wire.report import Report
 
 
 class Closures:

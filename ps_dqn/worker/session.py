@@ -19,9 +19,10 @@ from ps_dqn.config import Config
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.ledger import WorkerLedger
+from ps_dqn.telemetry.metrics import PHASES
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Status, Verdict
-from ps_dqn.wire.report import PHASES, Report
 from ps_dqn.worker import optimizer_state, schedules
 from ps_dqn.worker.actor import Experience
 from ps_dqn.worker.outlier_gate import Gate
@@ -204,8 +205,6 @@ class Session:
             "bytes_pushed": self._exchange.bytes_pushed,
             "episodes": len(self._returns),
             "return_sum": sum(self._returns),
-            "return_min": min(self._returns, default=math.inf),
-            "return_max": max(self._returns, default=-math.inf),
             "epsilon": self._epsilon,
             "replay_size": self.experience.memory.size,
         }

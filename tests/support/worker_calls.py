@@ -9,9 +9,9 @@ from test_actor import SMALL
 from ps_dqn.config import Config
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import Counters, State
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
-from ps_dqn.wire.report import Report
 from ps_dqn.worker.host import WorkerHost
 
 SIZE, SLOTS = 5, 2

@@ -13,7 +13,7 @@ from ps_dqn.config import Config
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
 from ps_dqn.replay.batch import zero_batch
 from ps_dqn.replay.replay import Transitions
-from ps_dqn.wire.report import Report
+from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.actor import Experience
 
 SINGLE = Config.from_values({**SMALL, "local_updates": 1})
