@@ -252,7 +252,7 @@ class Training:
             self._write_train_row()
 
     def _evaluate_finally(self) -> None:
-        """Judges the last parameters, unless the last evaluation has just done it."""
+        """Evaluates the last parameters, unless the last evaluation has just done it."""
         counters = self._progress.counters
         if self._evaluation is not None and self._evaluation.counters == counters:
             return
