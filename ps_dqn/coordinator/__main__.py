@@ -44,10 +44,10 @@ def main(argv: Sequence[str]) -> int:
         config = experiment.read(values)
         placement = tasks.read_placement(values)
         checks.check_workers(config, len(placement.spec.workers))
-        from ps_dqn.coordinator.run import Command, run
+        from ps_dqn.coordinator.start import Command, start
 
         flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *PLACEMENT_FLAGS])
-        return run(
+        return start(
             Command(
                 config,
                 placement,

@@ -15,37 +15,26 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.errors import WorkerError
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.signals import STOPPED
 from ps_dqn.state import Counters, State
-from ps_dqn.telemetry import ledger, metrics
-from ps_dqn.telemetry.display import Display, Status
-from ps_dqn.telemetry.vitals import Vitals
-from ps_dqn.telemetry.writers import Writers
+from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.observer import Observer
+from ps_dqn.telemetry.progress import Interval, Progress, evaluation_row
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import failures
-from ps_dqn.wire.report import Report
 from ps_dqn.worker.closures import Closures
 
 # Evaluations in a row that must reach the target return: one may be luck.
-EVALUATIONS_HELD = 3
+EVALUATIONS_IN_A_ROW = 3
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
 # A stopped run waits this long for its closures (seconds): where everything is stopped at once,
 # their workers are gone.
 DRAIN_SECONDS = 10.0
-# A worker is alive while it has reported within this time (seconds), where nothing better is known.
-REPORT_SECONDS = 30.0
-
-
-@dataclasses.dataclass
-class Tasks:
-    """What the loop needs to know of the cluster's tasks."""
-
-    num_workers: int
-    check: Callable[[], list[str]]  # raises where the run cannot go on; else lines for people
-    workers_alive: Callable[[], int] | None  # None: judged from reports
 
 
 @dataclasses.dataclass
@@ -73,9 +62,7 @@ class Training:
         schedule: Schedule,
         tasks: Tasks,
         checkpoints: Checkpoints,
-        writers: Writers,
-        display: Display,
-        vitals: Vitals,
+        observer: Observer,
     ):
         self._config = config
         self._target_return = target_return
@@ -84,27 +71,24 @@ class Training:
         self._schedule = schedule
         self._tasks = tasks
         self._checkpoints = checkpoints
-        self._writers = writers
-        self._display = display
-        self._vitals = vitals
-        self._stop_asked = False
+        self._observer = observer
+        self._stop_requested = False
         self._reason = ""
-        self._progress = metrics.Progress(store.counters())
+        self._state = "training"  # one of `figures.STATES`
         self._evaluation: Evaluation | None = None
         self._evaluations = Evaluations(config.run, closures, schedule)
-        self._held = 0
+        self._in_a_row = 0
         best, newest = checkpoints.best(), checkpoints.newest()
         self._best_return = best.eval_return if best else -math.inf
         self._seconds_before = newest.seconds if newest else 0.0
-        self._last_reports: dict[int, float] = {}
         self._warned = False
         self._closures_lost = 0
         self._next_ticket = 1
         self._tickets: list[int] = []  # of closures that have not ended, in order
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Ends the run soon, with a checkpoint; may be called from a signal handler."""
-        self._stop_asked = True
+        self._stop_requested = True
 
     def run(self) -> Result:
         """Trains until something ends it, and leaves a newest checkpoint.
@@ -114,16 +98,16 @@ class Training:
             ClusterLostError: a task that cannot be replaced is gone.
         """
         self._started = self._ticked = self._saved = time.perf_counter()
-        self._vitals.enter("training")
-        self._vitals.saved()
-        self._interval = metrics.Interval(self._seconds())
-        self._recent = metrics.Interval(self._seconds())
+        self._progress = Progress(self._store.counters(), self._seconds())
+        self._observer.saved()
+        self._observer.show(self._figures())
         env_steps = self._progress.counters.env_steps
         self._next_row = env_steps + self._config.run.metrics_period
         self._next_evaluation = env_steps + self._config.run.eval_period
         while not self._over():
             self._advance()
-        self._vitals.enter("stopping")
+        self._state = "stopping"
+        self._observer.show(self._figures())
         self._drain()
         if self._reason == "finished":
             self._evaluate_finally()
@@ -134,7 +118,7 @@ class Training:
             self._store.counters(),
             self._evaluation,
             self._best_return,
-            self._progress.ledger.rows(),
+            self._progress.session.ledger.rows(),
             self._store.ledgers(),
         )
 
@@ -155,10 +139,10 @@ class Training:
     def _room_for_another(self) -> bool:
         """Whether a closure more fits the window, and the steps that are left to make."""
         outstanding = self._schedule.outstanding("train")
-        shape = self._config.parameter_server
-        if outstanding >= self._tasks.num_workers * shape.closures_per_worker:
+        options = self._config.parameter_server
+        if outstanding >= self._tasks.num_workers * options.closures_per_worker:
             return False
-        if shape.is_synchronous:
+        if options.is_synchronous:
             return True  # a round needs every worker; the parameter servers know when it is over
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
         return outstanding * self._config.env_steps_per_closure < left
@@ -186,9 +170,7 @@ class Training:
         self._check(error)
         report = Report.decode(vector)
         self._progress.add(report)
-        self._interval.reports.append(report)
-        self._recent.reports.append(report)
-        self._last_reports[int(report.worker)] = time.perf_counter()
+        self._tasks.reported(int(report.worker))
         self._warn(report)
         if not report.exchanges and not self._reason:
             # It waited in vain for others (sync): one may have died half-way through a push.
@@ -198,9 +180,8 @@ class Training:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
         due = env_steps >= self._next_evaluation
-        if (
-            due and not self._evaluations.is_running and not self._reason
-        ):  # nothing new while draining
+        draining = bool(self._reason)
+        if due and not self._evaluations.is_running and not draining:
             self._evaluations.start(env_steps)
             self._next_evaluation = env_steps + self._config.run.eval_period
 
@@ -208,7 +189,7 @@ class Training:
         """Says once that learning has gone wrong."""
         if report.withheld_not_finite and not self._warned:
             self._warned = True
-            self._display.say(
+            self._observer.say(
                 f"worker {report.worker:.0f} keeps back pushes that are not finite: look at the "
                 f"environment's rewards and at --learning_rate"
             )
@@ -240,10 +221,10 @@ class Training:
             return
         self._evaluation = evaluation
         mean = float(evaluation.returns.mean())
-        self._writers.write(
-            evaluation.counters, metrics.evaluation_row(evaluation.returns, self._seconds())
+        self._observer.evaluated(
+            evaluation.counters, evaluation_row(evaluation.returns, self._seconds())
         )
-        self._held = self._held + 1 if mean >= self._target_return else 0
+        self._in_a_row = self._in_a_row + 1 if mean >= self._target_return else 0
         if mean >= self._best_return:
             self._best_return = mean
             network = self._store.frozen()
@@ -251,9 +232,9 @@ class Training:
             self._checkpoints.save_best(state, self._seconds(), mean)
 
     def _over(self) -> bool:
-        if self._stop_asked:
+        if self._stop_requested:
             self._reason = STOPPED
-        elif self._held >= EVALUATIONS_HELD:
+        elif self._in_a_row >= EVALUATIONS_IN_A_ROW:
             self._reason = "solved"
         elif self._progress.counters.env_steps >= self._config.run.total_env_steps:
             self._reason = "finished"
@@ -267,11 +248,11 @@ class Training:
         kinds = ("train", "freeze", "evaluation")
         while any(map(self._schedule.outstanding, kinds)) and time.perf_counter() < deadline:
             self._hear()
-        if self._interval.reports:
+        if self._progress.interval.ledger.num_reports:
             self._write_train_row()
 
     def _evaluate_finally(self) -> None:
-        """Judges the last parameters, unless the last evaluation has just done it."""
+        """Evaluates the last parameters, unless the last evaluation has just done it."""
         counters = self._progress.counters
         if self._evaluation is not None and self._evaluation.counters == counters:
             return
@@ -281,63 +262,39 @@ class Training:
 
     def _write_train_row(self) -> None:
         now = self._seconds()
-        servers = self._store.ledgers()
-        row = self._progress.train_row(self._interval, now, ledger.balance(servers))
-        self._writers.write(self._progress.counters, row)
-        self._writers.write_workers(self._progress.counters, self._interval.workers())
-        self._writers.write_staleness(self._progress.counters, servers[0]["staleness"])
-        self._interval = metrics.Interval(now)
+        self._observer.trained(self._progress, self._store.ledgers(), now)
+        self._progress.interval = Interval(now)
 
     def _tick(self) -> None:
         """What depends on the clock: looks after tasks, saves, shows."""
         now = self._ticked = time.perf_counter()
         for line in self._tasks.check():
-            self._display.say(line)
+            self._observer.say(line)
         if now - self._saved > self._config.run.checkpoint_period:
             self._checkpoints.save_newest(self._store.state(), self._seconds())
-            self._vitals.saved()
+            self._observer.saved()
             self._saved = now
-        if self._recent.reports:
-            self._display.show(self._status())
-        self._show_vitals()
-        if self._seconds() - self._recent.started > max(1.0, self._display.interval):
-            self._recent = metrics.Interval(self._seconds())
+        self._observer.show(self._figures())
+        if self._seconds() - self._progress.recent.started > self._observer.moments:
+            self._progress.recent = Interval(self._seconds())
 
-    def _show_vitals(self) -> None:
-        self._vitals.show(
-            self._progress,
-            self._recent,
-            float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
-            self._best_return,
-            self._workers_alive(),
-            self._closures_lost,
-        )
-
-    def _status(self) -> Status:
-        recent, counters = self._recent, self._progress.counters
-        elapsed = max(self._seconds() - recent.started, 1e-9)
-        returns = recent.mean("return_sum", "episodes")
-        return Status(
-            seconds=self._seconds(),
-            counters=counters,
-            total_env_steps=self._config.run.total_env_steps,
-            episode_return=self._progress.episode_return if math.isnan(returns) else returns,
+    def _figures(self) -> RunFigures:
+        """The run as it is now."""
+        now = self._seconds()
+        return dataclasses.replace(
+            RunFigures.planned(self._config, self._tasks.num_workers),
+            state=self._state,
+            target_return=self._target_return,
+            seconds=now,
+            counters=self._progress.counters,
             eval_return=float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
             best_return=self._best_return if math.isfinite(self._best_return) else math.nan,
-            target_return=self._target_return,
-            epsilon=recent.reports[-1].epsilon,
-            staleness=recent.mean("staleness", "decided"),
-            env_steps_per_second=recent.total("env_steps") / elapsed,
-            updates_per_second=recent.total("updates") / elapsed,
-            workers_alive=self._workers_alive(),
-            num_workers=self._tasks.num_workers,
+            workers_reporting=self._tasks.workers_alive(),
+            closures_lost=self._closures_lost,
+            recent=self._progress.recent_values(now),
+            session=self._progress.session.values(now),
+            is_news=self._progress.recent.ledger.num_reports > 0,
         )
-
-    def _workers_alive(self) -> int:
-        if self._tasks.workers_alive is not None:
-            return self._tasks.workers_alive()
-        since = time.perf_counter() - REPORT_SECONDS
-        return sum(when > since for when in self._last_reports.values())
 
     def _seconds(self) -> float:
         return self._seconds_before + time.perf_counter() - self._started

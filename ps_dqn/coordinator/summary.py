@@ -12,10 +12,10 @@ from ps_dqn import __version__
 from ps_dqn.config import Config
 from ps_dqn.coordinator.loop import Result
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.run import directory, signals
+from ps_dqn.run import directory, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry import learning_curve
-from ps_dqn.wire.report import PHASES
+from ps_dqn.telemetry.metrics import PHASES
 
 MODEL = "best.keras"
 # Rows of the table of workers.
@@ -85,7 +85,7 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     if summary["workers"]:
         console.print(_workers(summary["workers"]))
     console.print(_servers(summary["parameter_servers"]))
-    console.print(f"everything is in {folder}", markup=False, highlight=False, soft_wrap=True)
+    terminal.say(console, f"everything is in {folder}")
 
 
 def save(
@@ -133,7 +133,7 @@ def _workers(rows: dict[str, dict[str, float]]) -> Table:
 
 
 def _servers(servers: list[dict[str, Any]]) -> Table:
-    """What each parameter server was asked for."""
+    """Requests and load of each parameter server."""
     table = Table(
         title="Parameter servers", title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING
     )

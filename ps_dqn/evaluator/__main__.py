@@ -39,9 +39,9 @@ def main(argv: Sequence[str]) -> int:
     try:
         command_line.parse(values, argv)
         folder = pathlib.Path(values.run_dir)
-        shown = _Shown()
+        progress = _Progress()
         if values.follow:
-            _begin_to_follow(values, folder, shown)
+            _begin_to_follow(values, folder, progress)
         elif values.health_port:
             raise UsageError(
                 f"--health_port={values.health_port}: has no effect without --follow; leave it out"
@@ -50,12 +50,12 @@ def main(argv: Sequence[str]) -> int:
         if not values.run_dir or not flagfile.exists():
             raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
         command_line.parse_over(flagfile, values, argv)
-        return _evaluate(values, folder, shown)
+        return _evaluate(values, folder, progress)
     except (absl_flags.Error, UsageError, health.HealthError) as error:
         command_line.refuse(error)
 
 
-class _Shown:
+class _Progress:
     """What Prometheus is told; read by the health server's thread."""
 
     def __init__(self) -> None:
@@ -73,7 +73,9 @@ class _Shown:
         return prometheus.evaluator(lambda: EvaluatorFigures(*self._last, self._evaluations))
 
 
-def _begin_to_follow(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown) -> None:
+def _begin_to_follow(
+    values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress
+) -> None:
     """Answers probes and waits for the run."""
     if values["checkpoint"].present:
         raise UsageError(
@@ -81,7 +83,7 @@ def _begin_to_follow(values: absl_flags.FlagValues, folder: pathlib.Path, shown:
             f"newest one; leave it out"
         )
     if values.health_port:
-        health.start(values.health_port, lambda: "", lambda: "", shown.collector())
+        health.start(values.health_port, lambda: "", lambda: "", progress.collector())
     # What is process 1 of a container ignores the signals that it does not handle.
     signal.signal(signal.SIGTERM, _leave)
     flagfile = folder / directory.FLAGFILE
@@ -124,7 +126,7 @@ def _define() -> absl_flags.FlagValues:
     return values
 
 
-def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown) -> int:
+def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress) -> int:
     from ps_dqn.run import terminal
     from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 
@@ -144,14 +146,13 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, shown: _Shown
 
     if values.follow:
         found = checkpoint_player.new_checkpoints(folder, checkpoints)
-    its_judge = checkpoint_player.Judge(config, values.episodes, values.evaluation_seed)
+    player = checkpoint_player.CheckpointPlayer(config, values.episodes, values.evaluation_seed)
     for checkpoint in found:
-        judgement = its_judge.judge(checkpoint)
+        score = player.play(checkpoint)
         if values.follow:
-            checkpoint_player.append(folder, judgement)
-            shown.add(judgement.returns.mean(), checkpoint.state.counters.env_steps)
-        line = f"{config.environment.env_id}, {judgement.describe()}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+            checkpoint_player.append(folder, score)
+            progress.add(score.returns.mean(), checkpoint.state.counters.env_steps)
+        terminal.say(console, f"{config.environment.env_id}, {score.describe()}")
     return 0
 
 

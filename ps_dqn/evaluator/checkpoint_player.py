@@ -24,8 +24,8 @@ COLUMNS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Judgement:
-    """What a checkpoint is worth."""
+class Score:
+    """The returns of greedy episodes with a checkpoint."""
 
     checkpoint: Checkpoint
     returns: np.ndarray  # of each episode, float64 [episodes]
@@ -53,7 +53,7 @@ class Judgement:
         }
 
 
-class Judge:
+class CheckpointPlayer:
     """The network and the environments of a run, for any of its checkpoints."""
 
     def __init__(self, config: Config, episodes: int, seed: int):
@@ -70,7 +70,7 @@ class Judge:
         self._episodes, self._seed = episodes, seed
         self._greedy = tf.function(self._network.act, autograph=False)
 
-    def judge(self, checkpoint: Checkpoint) -> Judgement:
+    def play(self, checkpoint: Checkpoint) -> Score:
         """Plays the episodes with the average of the parameters, as evaluations of training do."""
         parameters = tf.constant(checkpoint.state.average)
         [observations] = self._evaluation.begin(self._seed)
@@ -78,23 +78,23 @@ class Judge:
         while playing:
             actions, state = self._greedy(parameters, tf.constant(observations), state)
             observations, playing = self._evaluation.step(actions.numpy())
-        return Judgement(checkpoint, self._evaluation.end()[1])
+        return Score(checkpoint, self._evaluation.end()[1])
 
 
 def new_checkpoints(folder: pathlib.Path, checkpoints: Checkpoints) -> Iterator[Checkpoint]:
-    """The newest checkpoint, whenever it is one that was not judged yet, until the run has ended.
+    """The newest checkpoint, whenever it is one that was not played yet, until the run has ended.
 
     Args:
-        folder: of the run; what its table of judgements has is judged.
+        folder: of the run; what its table of scores has was played.
         checkpoints: of the run.
     """
     rows = directory.read_table(folder / directory.EVALUATIONS)
-    judged = int(rows[-1]["updates"]) if rows else -1
+    played = int(rows[-1]["updates"]) if rows else -1
     while True:
-        has_ended = directory.has_ended(folder)  # asked first: the last one is there by then
+        has_ended = directory.has_ended(folder)  # looked up first: the last one is there by then
         checkpoint = checkpoints.newest()
-        if checkpoint is not None and checkpoint.state.counters.updates > judged:
-            judged = checkpoint.state.counters.updates
+        if checkpoint is not None and checkpoint.state.counters.updates > played:
+            played = checkpoint.state.counters.updates
             yield checkpoint
         elif has_ended:
             return
@@ -102,12 +102,12 @@ def new_checkpoints(folder: pathlib.Path, checkpoints: Checkpoints) -> Iterator[
             time.sleep(PERIOD)
 
 
-def append(folder: pathlib.Path, judgement: Judgement) -> None:
-    """Adds a row to the run's table of judgements."""
+def append(folder: pathlib.Path, score: Score) -> None:
+    """Adds a row to the run's table of scores."""
     path = folder / directory.EVALUATIONS
     is_new = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if is_new:
             writer.writeheader()
-        writer.writerow(judgement.as_row())
+        writer.writerow(score.as_row())

@@ -1,6 +1,5 @@
 """What a person sees while a run goes on: a live display, or plain lines."""
 
-import dataclasses
 import math
 import time
 from typing import Protocol
@@ -11,35 +10,18 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ps_dqn.state import Counters
-
-
-@dataclasses.dataclass(frozen=True)
-class Status:
-    """One moment of a run."""
-
-    seconds: float
-    counters: Counters
-    total_env_steps: int
-    episode_return: float
-    eval_return: float
-    best_return: float
-    target_return: float
-    epsilon: float
-    staleness: float  # versions
-    env_steps_per_second: float
-    updates_per_second: float
-    workers_alive: int
-    num_workers: int
+from ps_dqn.run import terminal
+from ps_dqn.telemetry import metrics
+from ps_dqn.telemetry.figures import RunFigures
 
 
 class Display(Protocol):
-    """Shows statuses and says lines."""
+    """Shows figures of the run and says lines."""
 
-    interval: float  # seconds a status speaks for
+    interval: float  # seconds that the figures shown are of
 
-    def show(self, status: Status) -> None:
-        """A new status; may be left out if the last one is recent."""
+    def show(self, figures: RunFigures) -> None:
+        """New figures; may be left out if the last ones are recent."""
 
     def say(self, line: str) -> None:
         """A line that stays."""
@@ -56,25 +38,26 @@ class PlainDisplay:
         self._last = time.perf_counter()
         self.interval = interval
 
-    def show(self, status: Status) -> None:
-        """See `Display.show`."""
+    def show(self, figures: RunFigures) -> None:
+        """Prints a line, unless there was one in this interval."""
         now = time.perf_counter()
         if now - self._last < self.interval:
             return
         self._last = now
-        counters = status.counters
+        counters, recent = figures.counters, figures.recent
         self.say(
-            f"{status.seconds:7.1f} s  env_steps {counters.env_steps:>10,}  "
-            f"updates {counters.updates:>9,}  return {_number(status.episode_return)}  "
-            f"eval {_number(status.eval_return)}  epsilon {status.epsilon:.3f}  "
-            f"{status.env_steps_per_second:,.0f} env steps/s  "
-            f"{status.updates_per_second:,.0f} updates/s  staleness {_number(status.staleness)}  "
-            f"workers {status.workers_alive}/{status.num_workers}"
+            f"{figures.seconds:7.1f} s  env_steps {counters.env_steps:>10,}  "
+            f"updates {counters.updates:>9,}  "
+            f"return {_number(recent['train/episode_return'])}  "
+            f"eval {_number(figures.eval_return)}  epsilon {recent['train/epsilon']:.3f}  "
+            f"{recent['rate/env_steps_per_second']:,.0f} env steps/s  "
+            f"{recent['rate/updates_per_second']:,.0f} updates/s  "
+            f"staleness {_number(recent['train/staleness'])}  workers {_workers(figures)}"
         )
 
     def say(self, line: str) -> None:
-        """See `Display.say`."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        """Prints it."""
+        terminal.say(self._console, line)
 
     def close(self) -> None:
         """Nothing to leave."""
@@ -90,16 +73,16 @@ class LiveDisplay:
         self._live = Live(console=console, refresh_per_second=4, transient=True)
         self._live.start()
 
-    def show(self, status: Status) -> None:
-        """See `Display.show`."""
-        self._live.update(_panel(status))
+    def show(self, figures: RunFigures) -> None:
+        """Draws the panel anew."""
+        self._live.update(_panel(figures))
 
     def say(self, line: str) -> None:
-        """See `Display.say`."""
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        """Prints it."""
+        terminal.say(self._console, line)
 
     def close(self) -> None:
-        """See `Display.close`."""
+        """Wipes the panel away."""
         self._live.stop()
 
 
@@ -108,38 +91,41 @@ def make(console: Console, log_interval: float) -> Display:
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console, log_interval)
 
 
-def _panel(status: Status) -> Group:
-    counters = status.counters
-    done = min(counters.env_steps, status.total_env_steps)
+def _panel(figures: RunFigures) -> Group:
+    counters, goal = figures.counters, figures.env_steps_goal
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
-        Text(f"{counters.env_steps:,} of {status.total_env_steps:,} env steps"),
-        ProgressBar(total=status.total_env_steps, completed=done, width=40),
-        Text(f"{status.seconds:.0f} s"),
+        Text(f"{counters.env_steps:,} of {goal:,} env steps"),
+        ProgressBar(total=goal, completed=min(counters.env_steps, goal), width=40),
+        Text(f"{figures.seconds:.0f} s"),
     )
-    table = Table.grid(padding=(0, 3))
-    table.add_row(
-        _cell("return", _number(status.episode_return)),
-        _cell("evaluation", _number(status.eval_return)),
-        _cell("best", _number(status.best_return)),
-        _cell("target", _number(status.target_return)),
-        _cell("epsilon", f"{status.epsilon:.3f}"),
-    )
-    table.add_row(
-        _cell("env steps/s", f"{status.env_steps_per_second:,.0f}"),
-        _cell("updates/s", f"{status.updates_per_second:,.0f}"),
+    cells = [
+        _cell("evaluation", _number(figures.eval_return)),
+        _cell("best", _number(figures.best_return)),
+        _cell("target", _number(figures.target_return)),
         _cell("updates", f"{counters.updates:,}"),
-        _cell("staleness", _number(status.staleness)),
-        _cell("workers", f"{status.workers_alive}/{status.num_workers}"),
-    )
+        _cell("workers", _workers(figures)),
+    ]
+    cells += [
+        _cell(metric.display, _number(figures.recent[metric.name], metric.form))
+        for metric in metrics.METRICS
+        if metric.display
+    ]
+    table = Table.grid(padding=(0, 3))
+    for first in range(0, len(cells), 5):
+        table.add_row(*cells[first : first + 5])
     return Group(bar, table)
+
+
+def _workers(figures: RunFigures) -> str:
+    return f"{figures.workers_reporting}/{figures.workers}"
 
 
 def _cell(name: str, value: str) -> Text:
     return Text.assemble((f"{name} ", "dim"), (value, "bold"))
 
 
-def _number(value: float) -> str:
+def _number(value: float, form: str = ".1f") -> str:
     if math.isnan(value):
         return "-"
-    return "none" if math.isinf(value) else f"{value:.1f}"
+    return "none" if math.isinf(value) else format(value, form)

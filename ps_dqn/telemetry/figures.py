@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+from ps_dqn.config import Config
 from ps_dqn.state import Counters
 
 STATES = ("connecting", "training", "stopping", "ended")
@@ -22,18 +23,30 @@ class RunFigures:
     workers: int  # that the run is for
     checkpoint_period: float  # seconds
     staleness_bound: int | None  # versions; None: there is none
+    target_return: float = math.nan  # inf: there is none
+    seconds: float = math.nan  # of training, earlier sessions included
     counters: Counters = _NOT_KNOWN
-    episode_return: float = math.nan  # mean of the episodes of the last interval that had any
     eval_return: float = math.nan  # mean of the last evaluation
     best_return: float = math.nan  # of all evaluations
-    epsilon: float = math.nan  # probability of a random action
-    staleness_mean: float = math.nan  # versions, of the pushes decided in the last interval
-    staleness_max: float = math.nan  # likewise
     workers_reporting: float = math.nan
     checkpoint_age: float = math.nan  # seconds; since training began where none was saved
-    pushes: Mapping[str, float] = dataclasses.field(default_factory=dict)  # by outcome
     closures_lost: float = math.nan
-    phase_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # by phase
+    # Metrics by their names in `metrics.METRICS`: of the last moments, or of those before where
+    # nothing was measured; and of the whole session.
+    recent: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    session: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    is_news: bool = False  # there were reports in the last moments
+
+    @classmethod
+    def planned(cls, config: Config, num_workers: int) -> "RunFigures":
+        """What is known of a run before it has connected."""
+        return cls(
+            state="connecting",
+            env_steps_goal=config.run.total_env_steps,
+            workers=num_workers,
+            checkpoint_period=config.run.checkpoint_period,
+            staleness_bound=config.parameter_server.max_staleness,
+        )
 
     @property
     def states(self) -> Mapping[str, float]:

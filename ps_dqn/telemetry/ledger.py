@@ -6,8 +6,10 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
+from ps_dqn.telemetry import metrics
+from ps_dqn.telemetry.metrics import PHASES
+from ps_dqn.telemetry.report import MEASURES, Report
 from ps_dqn.wire.messages import Entry, Kind
-from ps_dqn.wire.report import PHASES, Report
 
 # A push this many versions old, or older, is counted in the last bin of the histogram.
 BINS = 64
@@ -69,86 +71,111 @@ def _without_tail(histogram: list[int]) -> list[int]:
     return histogram[: last + 1]
 
 
+class WorkerTotals:
+    """The reports of one worker added up, each measure by its rule; NaN is left out."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, float] = {}
+        self._counts: collections.Counter[str] = collections.Counter()
+
+    def add(self, report: Report) -> None:
+        """Counts one closure."""
+        for measure, rule in MEASURES.items():
+            value = getattr(report, measure)
+            if math.isnan(value):
+                continue
+            before = self._values.get(measure)
+            if before is None or rule == "last":
+                self._values[measure] = value
+            else:
+                self._values[measure] = max(before, value) if rule == "max" else before + value
+            self._counts[measure] += 1
+
+    def total(self, *measures: str) -> float:
+        """The sum of measures."""
+        return sum(self._values.get(measure, 0.0) for measure in measures)
+
+    def count(self, measure: str) -> int:
+        """How many reports had a measure."""
+        return self._counts[measure]
+
+    def largest(self, measure: str) -> float:
+        """The largest of a measure; NaN where there was none."""
+        return self._values.get(measure, math.nan)
+
+    def seconds_per_update(self) -> float:
+        """Time for an update, that for others left out; NaN where none was made."""
+        busy = self.total(*(f"time_{phase}" for phase in PHASES if phase != "waiting"))
+        updates = self.total("updates")
+        return busy / updates if updates else math.nan
+
+
 class WorkerLedger:
-    """The reports of each worker added up."""
+    """The reports of all workers added up, by worker."""
 
     def __init__(self, reports: Iterable[Report] = ()) -> None:
-        self._totals: dict[int, collections.Counter[str]] = {}
+        self.num_reports = 0
+        self._workers: dict[int, WorkerTotals] = {}
         for report in reports:
             self.add(report)
 
     def add(self, report: Report) -> None:
         """Counts one closure."""
-        totals = self._totals.setdefault(int(report.worker), collections.Counter())
-        for name, value in report._asdict().items():
-            if name in ("staleness_max", "pull_max", "push_max"):
-                totals[name] = max(totals[name], value)
-            elif math.isfinite(value):
-                totals[name] += value
+        self.num_reports += 1
+        self._workers.setdefault(int(report.worker), WorkerTotals()).add(report)
 
-    def total(self, field: str) -> float:
-        """The sum of one field of a report over all workers and closures."""
-        return math.fsum(totals[field] for totals in self._totals.values())
+    def total(self, *measures: str) -> float:
+        """The sum of measures over all workers."""
+        return math.fsum(each.total(*measures) for each in self._workers.values())
+
+    def count(self, measure: str) -> int:
+        """How many reports had a measure."""
+        return sum(each.count(measure) for each in self._workers.values())
+
+    def largest(self, measure: str) -> float:
+        """The largest of a measure; NaN where there was none."""
+        values = [each.largest(measure) for each in self._workers.values()]
+        return max((value for value in values if not math.isnan(value)), default=math.nan)
 
     def phase_seconds(self) -> dict[str, float]:
         """The time of all workers in each phase (seconds)."""
         return {phase: self.total(f"time_{phase}") for phase in PHASES}
 
-    def rows(self) -> dict[int, dict[str, float]]:
-        """What each worker did, by the names of `WORKER_COLUMNS`; NaN where it did nothing."""
-        pace = {worker: _pace(totals) for worker, totals in self._totals.items()}
+    def slowness(self) -> dict[int, float]:
+        """Each worker's time for an update, as a multiple of the median worker's."""
+        pace = {worker: each.seconds_per_update() for worker, each in self._workers.items()}
         known = [each for each in pace.values() if not math.isnan(each)]
         usual = statistics.median(known) if known else math.nan
+        return {worker: each / usual if usual else math.nan for worker, each in pace.items()}
+
+    def values(self, seconds: float) -> dict[str, float]:
+        """The metrics that follow from reports, by name; NaN where nothing was measured.
+
+        Args:
+            seconds: that the reports are of.
+        """
         return {
-            worker: _row(totals) | {"slowness": pace[worker] / usual if usual else math.nan}
-            for worker, totals in sorted(self._totals.items())
+            metric.name: metric.value.compute(self, seconds)
+            for metric in metrics.METRICS
+            if metric.value is not None and metric.name
         }
 
-
-WORKER_COLUMNS = (
-    "updates_made",
-    "env_steps_made",
-    "pushes_applied",
-    "pushes_refused",
-    "pushes_withheld",
-    "staleness",
-    "staleness_max",
-    "bytes_pulled",
-    "bytes_pushed",
-    "pull_ms",
-    "push_ms",
-    "slowness",  # time for an update, as a multiple of the median worker's
-    *(f"time_{phase}" for phase in PHASES),
-)
+    def rows(self) -> dict[int, dict[str, float]]:
+        """What each worker did, by the columns of workers.csv; NaN where it did nothing."""
+        slowness = self.slowness()
+        return {
+            worker: {
+                metric.worker: metric.value.compute(totals, math.nan)
+                if metric.value is not None
+                else slowness[worker]
+                for metric in metrics.METRICS
+                if metric.worker
+            }
+            for worker, totals in sorted(self._workers.items())
+        }
 
 
 def balance(servers: Iterable[dict[str, Any]]) -> float:
     """The bytes of the most loaded parameter server as a multiple of the mean."""
     loads = [server["bytes_in"] + server["bytes_out"] for server in servers]
     return max(loads) / statistics.mean(loads) if any(loads) else math.nan
-
-
-def _pace(totals: collections.Counter[str]) -> float:
-    """Seconds for an update; waiting for others is not counted."""
-    busy = sum(totals[f"time_{phase}"] for phase in PHASES if phase != "waiting")
-    return busy / totals["updates"] if totals["updates"] else math.nan
-
-
-def _row(totals: collections.Counter[str]) -> dict[str, float]:
-    withheld = totals["withheld_outliers"] + totals["withheld_not_finite"]
-    decided = totals["pushes"] + totals["refused"]
-    exchanges = decided + withheld
-    return {
-        "updates_made": totals["updates"],
-        "env_steps_made": totals["env_steps"],
-        "pushes_applied": totals["pushes"],
-        "pushes_refused": totals["refused"],
-        "pushes_withheld": withheld,
-        "staleness": totals["staleness"] / decided if decided else math.nan,
-        "staleness_max": totals["staleness_max"],
-        "bytes_pulled": totals["bytes_pulled"],
-        "bytes_pushed": totals["bytes_pushed"],
-        "pull_ms": 1e3 * totals["time_pull"] / exchanges if exchanges else math.nan,
-        "push_ms": 1e3 * totals["time_push"] / exchanges if exchanges else math.nan,
-        **{f"time_{phase}": totals[f"time_{phase}"] for phase in PHASES},
-    }

@@ -1,140 +1,191 @@
-"""What a run measures: from the workers' reports to rows of `metrics.csv` and TensorBoard."""
+"""What a run measures, each metric declared once: its name, its unit, its sum and who shows it.
+
+A line of `METRICS` is all that another metric needs, beside the place that measures it. Where that
+is a worker, it adds to a measure that the line names (`worker/session.py`), and the measure travels
+in the worker's `Report`.
+"""
 
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
-import numpy as np
+PHASES = ("environment", "acting", "sampling", "gradient", "pull", "push", "waiting")
 
-from ps_dqn.state import Counters
-from ps_dqn.telemetry.ledger import WorkerLedger
-from ps_dqn.wire.report import PHASES, Report
 
-# The columns of metrics.csv after the four counters; empty where a row does not measure them.
-COLUMNS = (
-    "seconds",
-    "train/episode_return",
-    "eval/episode_return",
-    "eval/episode_return_min",
-    "eval/episode_return_max",
-    "train/td_loss",
-    "train/q_values",
-    "train/grad_norm",
-    "train/staleness",
-    "train/staleness_max",
-    "train/epsilon",
-    "replay/size",
-    "rate/env_steps_per_second",
-    "rate/updates_per_second",
-    "push/applied",
-    "push/refused",
-    "push/withheld",
-    "wire/bytes_pulled",
-    "wire/bytes_pushed",
-    "wire/bytes_pulled_per_update",
-    "wire/bytes_pushed_per_update",
-    "wire/pull_ms",
-    "wire/pull_ms_max",
-    "wire/push_ms",
-    "wire/push_ms_max",
-    "wire/shard_balance",
-    "workers/slowest",
-    *(f"time/{phase}" for phase in PHASES),
+class Totals(Protocol):
+    """Measures added up: of one worker or of all, over some time."""
+
+    def total(self, *measures: str) -> float:
+        """The sum of measures."""
+
+    def count(self, measure: str) -> int:
+        """How many reports had a measure."""
+
+    def largest(self, measure: str) -> float:
+        """The largest of the measure; NaN where there was none."""
+
+
+class Formula(NamedTuple):
+    """How a metric follows from measures."""
+
+    compute: Callable[[Totals, float], float]  # of the totals, and the seconds they are of
+    measures: tuple[str, ...]
+    rule: str = "sum"  # over a worker's reports: "sum", "max" or "last"
+
+
+def total(*measures: str) -> Formula:
+    """The sum of measures over workers and time."""
+    return Formula(lambda totals, _: totals.total(*measures), measures)
+
+
+def per_second(measure: str) -> Formula:
+    """The sum of a measure, by time."""
+    return Formula(lambda totals, seconds: totals.total(measure) / seconds, (measure,))
+
+
+def mean(measure: str, over: tuple[str, ...], scale: float = 1.0) -> Formula:
+    """The sum of a measure divided by that of others; NaN where that is 0."""
+
+    def compute(totals: Totals, _: float) -> float:
+        count = totals.total(*over)
+        return scale * totals.total(measure) / count if count else math.nan
+
+    return Formula(compute, (measure, *over))
+
+
+def mean_report(measure: str) -> Formula:
+    """The mean of a measure over the reports that have it; NaN where none has."""
+
+    def compute(totals: Totals, _: float) -> float:
+        count = totals.count(measure)
+        return totals.total(measure) / count if count else math.nan
+
+    return Formula(compute, (measure,))
+
+
+def largest(measure: str, scale: float = 1.0) -> Formula:
+    """The largest of a measure over workers and time."""
+    return Formula(lambda totals, _: scale * totals.largest(measure), (measure,), "max")
+
+
+def newest(measure: str) -> Formula:
+    """Each worker's last, summed over workers."""
+    return Formula(lambda totals, _: totals.total(measure), (measure,), "last")
+
+
+class Family(NamedTuple):
+    """A name in Prometheus, of one metric or of several that a label tells apart."""
+
+    name: str
+    help: str
+    label: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Prometheus' type, which the name follows."""
+        return "counter" if self.name.endswith("_total") else "gauge"
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """One metric of the workers' doing, or of the run's."""
+
+    name: str  # column of metrics.csv and tag in TensorBoard; "": it is shown by worker only
+    unit: str
+    value: Formula | None = None  # None: the coordinator measures it
+    _: dataclasses.KW_ONLY
+    since_start: bool = False  # of the whole session, not of an interval
+    worker: str = ""  # column of workers.csv: the same of one worker
+    prometheus: Family | None = None  # counters since the session began, gauges of late
+    key: str = ""  # value of the family's label
+    display: str = ""  # name in the live display
+    form: str = ".1f"  # how the display writes it
+
+
+# Pushes that came to the parameter servers with a vector, those whose vector a worker kept to
+# itself, and all that went there and back.
+DECIDED = ("pushes", "refused")
+WITHHELD = ("withheld_outliers", "withheld_not_finite")
+EXCHANGES = (*DECIDED, *WITHHELD)
+
+_PUSHES = Family(
+    "ps_dqn_pushes_total",
+    "Pushes applied, refused by the parameter servers, or withheld by their worker.",
+    "outcome",
+)
+_PHASES = Family(
+    "ps_dqn_phase_seconds_total", "Time of all workers in each phase of their closures.", "phase"
 )
 
 
-@dataclasses.dataclass
-class Interval:
-    """Reports added up since some moment."""
-
-    started: float  # seconds of training
-    reports: list[Report] = dataclasses.field(default_factory=list)
-
-    def total(self, field: str) -> float:
-        """The sum of one field of the reports."""
-        return math.fsum(getattr(report, field) for report in self.reports)
-
-    def workers(self) -> dict[int, dict[str, float]]:
-        """What each worker did in it; see `WorkerLedger.rows`."""
-        return WorkerLedger(self.reports).rows()
-
-    def most(self, field: str) -> float:
-        """The largest of one field of the reports."""
-        return max((getattr(report, field) for report in self.reports), default=math.nan)
-
-    def mean(self, field: str, over: str) -> float:
-        """The sum of one field divided by the sum of another; NaN where that is 0."""
-        count = self.total(over)
-        return self.total(field) / count if count else math.nan
+def _gauge(name: str, help_text: str) -> Family:
+    return Family(f"ps_dqn_{name}", help_text)
 
 
-class Progress:
-    """Where the run is, as the coordinator knows it from reports."""
-
-    def __init__(self, start: Counters):
-        """Continues from `start`, what the parameter servers counted when the run began."""
-        self.counters = start
-        self.ledger = WorkerLedger()
-        self.episode_return = math.nan  # mean of the episodes of the last interval that had any
-        self._bytes_pulled = self._bytes_pushed = 0.0
-        self._replay_sizes: dict[int, float] = {}
-
-    def add(self, report: Report) -> None:
-        """Counts one closure; the counters only grow, so the largest are the newest."""
-        self.counters = Counters(*map(max, self.counters, report.counters))
-        self.ledger.add(report)
-        self._bytes_pulled += report.bytes_pulled
-        self._bytes_pushed += report.bytes_pushed
-        self._replay_sizes[int(report.worker)] = report.replay_size
-
-    def train_row(self, interval: Interval, now: float, balance: float) -> dict[str, float]:
-        """The training columns over an interval.
-
-        Args:
-            interval: the reports.
-            now: its end (seconds of training).
-            balance: load of the busiest parameter server, as a multiple of the mean.
-        """
-        elapsed = max(now - interval.started, 1e-9)
-        returns = interval.mean("return_sum", "episodes")
-        if not math.isnan(returns):
-            self.episode_return = returns
-        epsilons = [each.epsilon for each in interval.reports if not math.isnan(each.epsilon)]
-        return {
-            "seconds": now,
-            "train/episode_return": returns,
-            "train/td_loss": interval.mean("td_loss", "updates"),
-            "train/q_values": interval.mean("q_values", "updates"),
-            "train/grad_norm": interval.mean("grad_norm", "updates"),
-            "train/staleness": interval.mean("staleness", "decided"),
-            "train/staleness_max": interval.most("staleness_max"),
-            "train/epsilon": float(np.mean(epsilons)) if epsilons else math.nan,
-            "replay/size": sum(self._replay_sizes.values()),
-            "rate/env_steps_per_second": interval.total("env_steps") / elapsed,
-            "rate/updates_per_second": interval.total("updates") / elapsed,
-            "push/applied": interval.total("pushes"),
-            "push/refused": interval.total("refused"),
-            "push/withheld": interval.total("withheld"),
-            "wire/bytes_pulled": self._bytes_pulled,
-            "wire/bytes_pushed": self._bytes_pushed,
-            "wire/bytes_pulled_per_update": interval.mean("bytes_pulled", "updates"),
-            "wire/bytes_pushed_per_update": interval.mean("bytes_pushed", "updates"),
-            "wire/pull_ms": 1e3 * interval.mean("time_pull", "exchanges"),
-            "wire/pull_ms_max": 1e3 * interval.most("pull_max"),
-            "wire/push_ms": 1e3 * interval.mean("time_push", "exchanges"),
-            "wire/push_ms_max": 1e3 * interval.most("push_max"),
-            "wire/shard_balance": balance,
-            "workers/slowest": max(
-                (row["slowness"] for row in interval.workers().values()), default=math.nan
-            ),
-            **{f"time/{phase}": interval.total(f"time_{phase}") for phase in PHASES},
-        }
+METRICS: tuple[Metric, ...] = (
+    Metric("", "updates", total("updates"), worker="updates_made"),
+    Metric("", "env steps", total("env_steps"), worker="env_steps_made"),
+    Metric("seconds", "s"),
+    Metric("train/episode_return", "", mean("return_sum", over=("episodes",)), display="return",
+           prometheus=_gauge("episode_return", "Mean return of recent episodes.")),
+    Metric("eval/episode_return", ""),
+    Metric("eval/episode_return_min", ""),
+    Metric("eval/episode_return_max", ""),
+    Metric("train/td_loss", "", mean("td_loss", over=("updates",))),
+    Metric("train/q_values", "", mean("q_values", over=("updates",))),
+    Metric("train/grad_norm", "", mean("grad_norm", over=("updates",))),
+    Metric("train/staleness", "versions", mean("staleness", over=DECIDED),
+           worker="staleness", display="staleness",
+           prometheus=_gauge("staleness_mean", "Mean staleness of recent pushes (versions).")),
+    Metric("train/staleness_max", "versions", largest("staleness_max"), worker="staleness_max",
+           prometheus=_gauge("staleness_max", "Largest staleness of recent pushes (versions).")),
+    Metric("train/epsilon", "probability", mean_report("epsilon"), display="epsilon", form=".3f",
+           prometheus=_gauge("epsilon", "Probability of a random action.")),
+    Metric("replay/size", "rows", newest("replay_size"), since_start=True),
+    Metric("rate/env_steps_per_second", "env steps/s", per_second("env_steps"),
+           display="env steps/s", form=",.0f"),
+    Metric("rate/updates_per_second", "updates/s", per_second("updates"),
+           display="updates/s", form=",.0f"),
+    Metric("push/applied", "pushes", total("pushes"), worker="pushes_applied",
+           prometheus=_PUSHES, key="applied"),
+    Metric("push/refused", "pushes", total("refused"), worker="pushes_refused",
+           prometheus=_PUSHES, key="refused"),
+    Metric("push/withheld", "pushes", total(*WITHHELD), worker="pushes_withheld",
+           prometheus=_PUSHES, key="withheld"),
+    Metric("wire/bytes_pulled", "bytes", total("bytes_pulled"), since_start=True,
+           worker="bytes_pulled"),
+    Metric("wire/bytes_pushed", "bytes", total("bytes_pushed"), since_start=True,
+           worker="bytes_pushed"),
+    Metric("wire/bytes_pulled_per_update", "bytes", mean("bytes_pulled", over=("updates",))),
+    Metric("wire/bytes_pushed_per_update", "bytes", mean("bytes_pushed", over=("updates",))),
+    Metric("wire/pull_ms", "ms", mean("time_pull", over=EXCHANGES, scale=1e3), worker="pull_ms"),
+    Metric("wire/pull_ms_max", "ms", largest("pull_max", scale=1e3)),
+    Metric("wire/push_ms", "ms", mean("time_push", over=EXCHANGES, scale=1e3), worker="push_ms"),
+    Metric("wire/push_ms_max", "ms", largest("push_max", scale=1e3)),
+    # Load of the busiest parameter server, as a multiple of the mean.
+    Metric("wire/shard_balance", "mean load"),
+    # Time for an update, as a multiple of the median worker's.
+    Metric("workers/slowest", "median worker's time", worker="slowness"),
+    *(
+        Metric(f"time/{phase}", "s", total(f"time_{phase}"), worker=f"time_{phase}",
+               prometheus=_PHASES, key=phase)
+        for phase in PHASES
+    ),
+)  # fmt: skip
 
 
-def evaluation_row(returns: np.ndarray, now: float) -> dict[str, float]:
-    """The evaluation columns; returns of the episodes, float [episodes]."""
-    return {
-        "seconds": now,
-        "eval/episode_return": float(returns.mean()),
-        "eval/episode_return_min": float(returns.min()),
-        "eval/episode_return_max": float(returns.max()),
-    }
+def columns() -> tuple[str, ...]:
+    """The columns of metrics.csv after the counters; empty where a row does not measure them."""
+    return tuple(metric.name for metric in METRICS if metric.name)
+
+
+def worker_columns() -> tuple[str, ...]:
+    """The columns of workers.csv after the counters and the worker's index."""
+    return tuple(metric.worker for metric in METRICS if metric.worker)
+
+
+def measures() -> dict[str, str]:
+    """What workers measure for the metrics, and the rule by which each adds up."""
+    formulas = [metric.value for metric in METRICS if metric.value is not None]
+    return {measure: each.rule for each in formulas for measure in each.measures}

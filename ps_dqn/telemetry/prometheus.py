@@ -7,107 +7,101 @@ is None or NaN is not known, and left out.
 
 import math
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from ps_dqn.telemetry import metrics
 from ps_dqn.telemetry.figures import EvaluatorFigures, RunFigures, ServerFigures, WorkerFigures
+from ps_dqn.telemetry.metrics import Family
+
+# A number, or one for each value of the family's label.
+_Value = float | None | Mapping[str, float]
 
 
-class Metric(NamedTuple):
-    """One metric of a role."""
-
-    name: str
-    help: str
-    figure: str  # attribute of the role's figures: a number, or one for each value of the label
-    label: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Prometheus' type, which the name follows."""
-        return "counter" if self.name.endswith("_total") else "gauge"
+def _from_figure(name: str, help_text: str, figure: str, label: str = "") -> tuple[Family, Any]:
+    """A family whose value is an attribute of the role's figures."""
+    return Family(name, help_text, label), operator.attrgetter(figure)
 
 
-# By role.
-METRICS = {
+def _from_metrics() -> Iterable[tuple[Family, Callable[[RunFigures], _Value]]]:
+    """The families that the run's metrics name."""
+    members: dict[Family, list[metrics.Metric]] = {}
+    for metric in metrics.METRICS:
+        if metric.prometheus is not None:
+            members.setdefault(metric.prometheus, []).append(metric)
+    return [(family, _reader(family, each)) for family, each in members.items()]
+
+
+def _reader(family: Family, members: list[metrics.Metric]) -> Callable[[RunFigures], _Value]:
+    def read(figures: RunFigures) -> _Value:
+        values = figures.session if family.kind == "counter" else figures.recent
+        if family.label:
+            return {each.key: values[each.name] for each in members if each.name in values}
+        return values.get(members[0].name)
+
+    return read
+
+
+# By role: the families, and how each is read off the role's figures.
+_FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
     "coordinator": (
-        Metric(
+        _from_figure(
             "ps_dqn_env_steps_total",
             "Environment steps of the run, those before it was resumed included.",
             "counters.env_steps",
         ),
-        Metric(
+        _from_figure(
             "ps_dqn_updates_total",
             "Minibatch gradients applied, those before the run was resumed included.",
             "counters.updates",
         ),
-        Metric(
+        _from_figure(
             "ps_dqn_episodes_total",
             "Finished episodes, those before the run was resumed included.",
             "counters.episodes",
         ),
-        Metric("ps_dqn_version", "Changes of the parameters by pushes.", "counters.version"),
-        Metric("ps_dqn_env_steps_goal", "Environment steps that end the run.", "env_steps_goal"),
-        Metric("ps_dqn_episode_return", "Mean return of recent episodes.", "episode_return"),
-        Metric("ps_dqn_eval_return", "Mean return of the last evaluation.", "eval_return"),
-        Metric("ps_dqn_best_return", "Largest mean return of an evaluation.", "best_return"),
-        Metric("ps_dqn_epsilon", "Probability of a random action.", "epsilon"),
-        Metric(
-            "ps_dqn_staleness_mean",
-            "Mean staleness of recent pushes (versions).",
-            "staleness_mean",
+        _from_figure("ps_dqn_version", "Changes of the parameters by pushes.", "counters.version"),
+        _from_figure(
+            "ps_dqn_env_steps_goal", "Environment steps that end the run.", "env_steps_goal"
         ),
-        Metric(
-            "ps_dqn_staleness_max",
-            "Largest staleness of recent pushes (versions).",
-            "staleness_max",
-        ),
-        Metric(
+        _from_figure("ps_dqn_eval_return", "Mean return of the last evaluation.", "eval_return"),
+        _from_figure("ps_dqn_best_return", "Largest mean return of an evaluation.", "best_return"),
+        _from_figure(
             "ps_dqn_staleness_bound",
             "Staleness above which pushes are refused (versions); absent where none are.",
             "staleness_bound",
         ),
-        Metric("ps_dqn_workers", "Workers that the run is for.", "workers"),
-        Metric("ps_dqn_workers_reporting", "Workers heard of lately.", "workers_reporting"),
-        Metric(
+        _from_figure("ps_dqn_workers", "Workers that the run is for.", "workers"),
+        _from_figure("ps_dqn_workers_reporting", "Workers heard of lately.", "workers_reporting"),
+        _from_figure(
             "ps_dqn_checkpoint_age_seconds",
             "Time since the newest checkpoint, or since training began.",
             "checkpoint_age",
         ),
-        Metric(
+        _from_figure(
             "ps_dqn_checkpoint_period_seconds",
             "Time from one checkpoint to the next, as asked for.",
             "checkpoint_period",
         ),
-        Metric(
-            "ps_dqn_pushes_total",
-            "Pushes applied, refused by the parameter servers, or withheld by their worker.",
-            "pushes",
-            "outcome",
-        ),
-        Metric(
+        _from_figure(
             "ps_dqn_closures_lost_total",
             "Closures whose result was lost with their worker.",
             "closures_lost",
         ),
-        Metric(
-            "ps_dqn_phase_seconds_total",
-            "Time of all workers in each phase of their closures.",
-            "phase_seconds",
-            "phase",
-        ),
-        Metric("ps_dqn_state", "1 for the run's state, 0 for others.", "states", "state"),
+        _from_figure("ps_dqn_state", "1 for the run's state, 0 for others.", "states", "state"),
+        *_from_metrics(),
     ),
     "worker": (
-        Metric("ps_dqn_worker_env_steps_total", "Environment steps made.", "env_steps"),
-        Metric("ps_dqn_worker_updates_total", "Minibatch gradients computed.", "updates"),
-        Metric("ps_dqn_worker_closures_total", "Training closures ended.", "closures"),
-        Metric("ps_dqn_worker_replay_rows", "Rows that can be sampled.", "replay_rows"),
-        Metric(
+        _from_figure("ps_dqn_worker_env_steps_total", "Environment steps made.", "env_steps"),
+        _from_figure("ps_dqn_worker_updates_total", "Minibatch gradients computed.", "updates"),
+        _from_figure("ps_dqn_worker_closures_total", "Training closures ended.", "closures"),
+        _from_figure("ps_dqn_worker_replay_rows", "Rows that can be sampled.", "replay_rows"),
+        _from_figure(
             "ps_dqn_worker_replay_bytes",
             "Memory or disk that replay takes once it is full.",
             "replay_bytes",
         ),
-        Metric(
+        _from_figure(
             "ps_dqn_worker_phase_seconds_total",
             "Time in each phase of closures.",
             "phase_seconds",
@@ -115,39 +109,42 @@ METRICS = {
         ),
     ),
     "parameter_server": (
-        Metric("ps_dqn_ps_version", "Version of the parameters.", "version"),
-        Metric("ps_dqn_ps_parameters", "Parameters in this server's shard.", "parameters"),
-        Metric("ps_dqn_ps_pulls_total", "Pulls answered.", "pulls"),
-        Metric("ps_dqn_ps_pushes_total", "Pushes received.", "pushes"),
-        Metric("ps_dqn_ps_sent_bytes_total", "Bytes of pulls answered.", "sent_bytes"),
-        Metric("ps_dqn_ps_received_bytes_total", "Bytes of pushes received.", "received_bytes"),
-        Metric(
+        _from_figure("ps_dqn_ps_version", "Version of the parameters.", "version"),
+        _from_figure("ps_dqn_ps_parameters", "Parameters in this server's shard.", "parameters"),
+        _from_figure("ps_dqn_ps_pulls_total", "Pulls answered.", "pulls"),
+        _from_figure("ps_dqn_ps_pushes_total", "Pushes received.", "pushes"),
+        _from_figure("ps_dqn_ps_sent_bytes_total", "Bytes of pulls answered.", "sent_bytes"),
+        _from_figure(
+            "ps_dqn_ps_received_bytes_total", "Bytes of pushes received.", "received_bytes"
+        ),
+        _from_figure(
             "ps_dqn_ps_busy_seconds_total",
             "Time spent on deciding and applying pushes.",
             "busy_seconds",
         ),
     ),
     "evaluator": (
-        Metric(
+        _from_figure(
             "ps_dqn_evaluator_return",
             "Mean return of greedy episodes with the checkpoint played last.",
             "mean_return",
         ),
-        Metric(
+        _from_figure(
             "ps_dqn_evaluator_env_steps",
             "Environment steps of the run when that checkpoint was saved.",
             "env_steps",
         ),
-        Metric("ps_dqn_evaluations_total", "Checkpoints played.", "evaluations"),
+        _from_figure("ps_dqn_evaluations_total", "Checkpoints played.", "evaluations"),
     ),
 }
+METRICS = {role: tuple(family for family, _ in each) for role, each in _FAMILIES.items()}
 
 
 class _Collector:
     """A Prometheus collector of one role's metrics."""
 
     def __init__(self, role: str, read: Callable[[], Any]):
-        self._metrics, self._read = METRICS[role], read
+        self._families, self._read = _FAMILIES[role], read
 
     def collect(self) -> Iterable[Any]:
         """The metrics now; none where there are no figures."""
@@ -157,14 +154,14 @@ class _Collector:
         figures = self._read()
         if figures is None:
             return
-        for metric in self._metrics:
-            labels = [metric.label] if metric.label else []
-            family = families[metric.kind](metric.name, metric.help, labels=labels)
-            value = operator.attrgetter(metric.figure)(figures)
-            for key, number in (value if labels else {"": value}).items():
+        for family, value_of in self._families:
+            labels = [family.label] if family.label else []
+            shown = families[family.kind](family.name, family.help, labels=labels)
+            value = value_of(figures)
+            for key, number in (value if isinstance(value, Mapping) else {"": value}).items():
                 if number is not None and not math.isnan(number):
-                    family.add_metric([key] if labels else [], number)
-            yield family
+                    shown.add_metric([key] if labels else [], number)
+            yield shown
 
 
 def coordinator(read: Callable[[], RunFigures]) -> _Collector:

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from ps_dqn.run import directory
 from ps_dqn.state import Counters
-from ps_dqn.telemetry.ledger import WORKER_COLUMNS
-from ps_dqn.telemetry.metrics import COLUMNS
+from ps_dqn.telemetry import metrics
 
 
 class Writers:
@@ -18,8 +17,9 @@ class Writers:
 
     def __init__(self, path: pathlib.Path, resumed_at: Counters):
         """Opens them; rows that a resumed run will measure again are dropped."""
-        self._metrics = _Table(path / directory.METRICS, COLUMNS, resumed_at)
-        self._workers = _Table(path / directory.WORKERS, ("worker", *WORKER_COLUMNS), resumed_at)
+        self._metrics = _Table(path / directory.METRICS, metrics.columns(), resumed_at)
+        columns = ("worker", *metrics.worker_columns())
+        self._workers = _Table(path / directory.WORKERS, columns, resumed_at)
         self._events = tf.summary.create_file_writer(str(path / directory.TENSORBOARD))
 
     def write(self, counters: Counters, row: dict[str, float]) -> None:

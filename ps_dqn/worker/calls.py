@@ -29,8 +29,8 @@ import numpy as np
 
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.replay.batch import Batch
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import PullRequest, PushHeader
-from ps_dqn.wire.report import Report
 
 
 @dataclasses.dataclass(frozen=True)

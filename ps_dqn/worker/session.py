@@ -16,9 +16,9 @@ from ps_dqn.learning.learned import Learned
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.ledger import WorkerLedger
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Status, Verdict
-from ps_dqn.wire.report import Report
 from ps_dqn.worker import optimizer_state, schedules
 from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted, Acting, Packed, Pulled, Reported, Sampled, Sizes, Tickets

@@ -1,10 +1,9 @@
 """What a worker counts and times between two reports."""
 
 import collections
-import math
 import time
 
-from ps_dqn.wire.report import Report
+from ps_dqn.telemetry.report import Report
 
 
 class Tally:
@@ -40,8 +39,6 @@ class Tally:
         fields |= {
             "episodes": len(self.returns),
             "return_sum": sum(self.returns),
-            "return_min": min(self.returns, default=math.inf),
-            "return_max": max(self.returns, default=-math.inf),
         }
         self._values.clear()
         self.returns = []

@@ -19,7 +19,7 @@ class Story:
         self.tried: list[tuple[object, bool]] = []
         self._saved = 0
         signals = types.SimpleNamespace(received=received, on_stop=self.heard.append)
-        self.run = types.SimpleNamespace(
+        self.context = types.SimpleNamespace(
             cluster=None,
             placement=types.SimpleNamespace(kind=kind),
             checkpoints=types.SimpleNamespace(newest=lambda: checkpoint(self._saved)),
@@ -28,13 +28,13 @@ class Story:
             say=self.said.append,
         )
 
-    def attempt(self, run: object, resumed: object, again: bool) -> int:
-        self.tried.append((resumed, again))
+    def attempt(self, context: object, resumed: object, reconnecting: bool) -> int:
+        self.tried.append((resumed, reconnecting))
         steps = next(self._steps, None)
         if steps is None:
             return 0
         self._saved += steps
-        self.run.vitals.env_steps = self._saved
+        self.context.vitals.env_steps = self._saved
         raise LOST
 
 
@@ -47,7 +47,7 @@ def checkpoint(env_steps: int) -> types.SimpleNamespace:
 def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Story]:
     def make(*steps: int, **more) -> Story:
         story = Story(list(steps), **more)
-        monkeypatch.setattr(reconnect, "_attempt", story.attempt)
+        monkeypatch.setattr(reconnect.run, "train", story.attempt)
         return story
 
     return make
@@ -55,10 +55,10 @@ def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Story]:
 
 def test_it_goes_on_from_the_newest_checkpoint_as_often_as_it_gets_further(tell):
     story = tell(10, 20, 30, 40)
-    assert reconnect.train(story.run, None) == 0
+    assert reconnect.train(story.context, None) == 0
     resumed = [each and each.state.counters.env_steps for each, _ in story.tried]
     assert resumed == [None, 10, 30, 60, 100]
-    assert [again for _, again in story.tried] == [False, True, True, True, True]
+    assert [reconnecting for _, reconnecting in story.tried] == [False, True, True, True, True]
     assert story.said == ["lost a task; connecting anew"] * 4
     # Between attempts a signal has nothing to stop, and ends the process.
     assert story.heard == [None] * 4
@@ -67,7 +67,7 @@ def test_it_goes_on_from_the_newest_checkpoint_as_often_as_it_gets_further(tell)
 def test_it_gives_up_where_nothing_comes_of_it(tell):
     story = tell(10, 0, 0, 5, 0, 0, 0, 99)
     with pytest.raises(ClusterLostError):
-        reconnect.train(story.run, None)
+        reconnect.train(story.context, None)
     assert len(story.tried) == 7
 
 
@@ -77,5 +77,5 @@ def test_it_gives_up_where_nothing_comes_of_it(tell):
 def test_nobody_waits_for_what_does_not_come_back(tell, where):
     story = tell(10, **where)
     with pytest.raises(ClusterLostError):
-        reconnect.train(story.run, None)
+        reconnect.train(story.context, None)
     assert (len(story.tried), story.said) == (1, [])

@@ -41,11 +41,14 @@ def _env_steps(line: str) -> int:
 
 def test_terminal_has_only_our_own_lines(processes: Processes, tmp_path: pathlib.Path) -> None:
     running = _coordinator(
-        processes, tmp_path, "--total_env_steps=3000", "--num_workers=1", "--eval_episodes=2"
+        processes,
+        tmp_path,
+        *("--total_env_steps=3000", "--num_workers=1", "--num_ps=1", "--eval_episodes=2"),
     )
 
     assert running.ended(120) == 0, running.text
-    assert running.lines[0].startswith("CartPole-v1: observations 4, 2 actions; ")
+    assert running.lines[0].startswith("CartPole-v1: observations 4, 2 actions; 1 worker × ")
+    assert running.lines[0].endswith(" environments, 1 parameter server, processes of this machine")
     assert running.lines[-1] == f"everything is in {tmp_path}"
     assert "Finished" in running.text
     text = running.text.lower().replace(str(tmp_path).lower(), "")

@@ -7,9 +7,12 @@ from rich.console import Console
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator import dispatch
-from ps_dqn.coordinator.loop import Tasks, Training
+from ps_dqn.coordinator.loop import Training
+from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry.display import PlainDisplay
+from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.telemetry.writers import Writers
 
@@ -58,12 +61,11 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     (folder / "tensorboard").mkdir(exist_ok=True)
     writers = Writers(folder, store.counters())
     display = PlainDisplay(Console(quiet=True), 60.0)
-    tasks = Tasks(2, check=lambda: [], workers_alive=None)
+    observer = Observer(Vitals(RunFigures.planned(config, 2)), display, writers)
     checkpoints = Checkpoints(folder, keep=1)
     try:
         yield Training(
-            config, 1.0, store, closures, schedule, tasks, checkpoints, writers, display,
-            Vitals(config, 2),
+            config, 1.0, store, closures, schedule, Tasks(2, cluster=None), checkpoints, observer,
         ), store  # fmt: skip
     finally:
         while schedule.outstanding("train"):

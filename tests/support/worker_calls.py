@@ -8,9 +8,9 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.learning.learned import Learned
 from ps_dqn.state import Counters, State
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
-from ps_dqn.wire.report import Report
 from ps_dqn.worker.calls import Acted, Begin, Packed, Pulled, Sampled, Sizes, Tickets
 from ps_dqn.worker.host import WorkerHost
 from support.numpy_vectors import make_shard

@@ -1,44 +1,69 @@
-"""The lines of a run whose output is not a terminal."""
+"""What a person sees of a run: lines, or a panel where the output is a terminal."""
 
+import dataclasses
 import io
 import math
 
 from rich.console import Console
 
+from ps_dqn.config import Config
 from ps_dqn.state import Counters
-from ps_dqn.telemetry.display import PlainDisplay, Status
+from ps_dqn.telemetry.display import LiveDisplay, PlainDisplay
+from ps_dqn.telemetry.figures import RunFigures
+
+RECENT = {
+    "train/episode_return": 21.5,
+    "train/epsilon": 0.25,
+    "train/staleness": 1.25,
+    "rate/env_steps_per_second": 1000.0,
+    "rate/updates_per_second": 125.0,
+}
 
 
-def line_of(**values) -> str:
-    shown = {
+def figures(recent: dict[str, float] | None = None, **values: object) -> RunFigures:
+    known = {
+        "state": "training",
+        "env_steps_goal": 10_000,
         "seconds": 2.0,
         "counters": Counters(3, 192, 1536, 20),
-        "total_env_steps": 10_000,
-        "episode_return": 21.5,
         "eval_return": 30.25,
-        "best_return": 30.25,
+        "best_return": 31.5,
         "target_return": 475.0,
-        "epsilon": 0.25,
-        "staleness": 1.25,
-        "env_steps_per_second": 1000.0,
-        "updates_per_second": 125.0,
-        "workers_alive": 2,
-        "num_workers": 2,
+        "workers_reporting": 2,
+        "recent": RECENT | (recent or {}),
     }
+    return dataclasses.replace(RunFigures.planned(Config(), 2), **known | values)
+
+
+def line_of(shown: RunFigures) -> str:
     output = io.StringIO()
-    PlainDisplay(Console(file=output, width=300), interval=0.0).show(Status(**shown | values))
+    PlainDisplay(Console(file=output, width=300), interval=0.0).show(shown)
     return output.getvalue()
 
 
 def test_a_line_has_what_is_known() -> None:
-    line = line_of()
+    line = line_of(figures())
     for words in ("env_steps      1,536", "return 21.5", "staleness 1.2", "workers 2/2"):
         assert words in line
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    # While everyone waits for a worker that is gone, no push is decided.
-    line = line_of(staleness=math.nan, eval_return=math.nan)
+    # No push was decided yet, and there was no evaluation.
+    line = line_of(figures({"train/staleness": math.nan}, eval_return=math.nan))
     assert "staleness -" in line
     assert "eval -" in line
     assert "nan" not in line
+
+
+def test_the_panel_has_what_the_table_of_metrics_displays() -> None:
+    output = io.StringIO()
+    display = LiveDisplay(Console(file=output, force_terminal=True, color_system=None, width=200))
+    display.show(figures())
+    display._live.refresh()
+    display.close()
+    for words in (
+        *("1,536 of 10,000 env steps", "evaluation 30.2", "best 31.5", "target 475.0"),
+        *("updates 192", "workers 2/2", "return 21.5", "staleness 1.2", "epsilon 0.250"),
+        *("env steps/s 1,000", "updates/s 125"),
+    ):
+        assert words in output.getvalue()

@@ -4,20 +4,17 @@ import json
 import math
 
 import pytest
+from support.reports import report
 
-from ps_dqn.telemetry import ledger
+from ps_dqn.telemetry import ledger, metrics
 from ps_dqn.telemetry.ledger import BINS, ServerLedger, WorkerLedger
+from ps_dqn.telemetry.metrics import PHASES
 from ps_dqn.wire.messages import Entry, Kind
-from ps_dqn.wire.report import PHASES, Report
 
 
 def entry(kind: Kind, worker: int = 0, staleness: int = 0, ticket: int = 1) -> Entry:
     zeros = Entry(*[0] * len(Entry._fields))
     return zeros._replace(kind=int(kind), worker=worker, staleness=staleness, ticket=ticket)
-
-
-def report(**fields: float) -> Report:
-    return Report(**{**dict.fromkeys(Report._fields, 0.0), **fields})
 
 
 def test_requests_and_bytes_add_up() -> None:
@@ -131,7 +128,7 @@ def test_rows_have_the_columns_in_name_and_each_worker_its_own() -> None:
     book.add(report(worker=0, updates=2, time_gradient=1.0))
     rows = book.rows()
     assert list(rows) == [0, 2]
-    assert all(set(row) == set(ledger.WORKER_COLUMNS) for row in rows.values())
+    assert all(tuple(row) == metrics.worker_columns() for row in rows.values())
     assert [row["updates_made"] for row in rows.values()] == [2, 1]
 
 
@@ -170,7 +167,20 @@ def test_a_worker_that_did_nothing_does_not_change_the_median(idle: int) -> None
     assert [rows[worker]["slowness"] for worker in busy] == pytest.approx([0.5, 1.0, 1.5])
 
 
-def test_numbers_that_are_not_finite_do_not_spoil_a_sum() -> None:
-    book = WorkerLedger([report(updates=1, return_min=math.inf, epsilon=math.nan)])
-    book.add(report(updates=1, td_loss=math.nan))
+def test_what_was_not_measured_does_not_spoil_a_sum() -> None:
+    book = WorkerLedger([report(updates=1, epsilon=math.nan)])
+    book.add(report(updates=1, epsilon=0.5, td_loss=math.nan))
     assert book.rows()[0]["updates_made"] == 2
+    assert (book.total("epsilon"), book.count("epsilon")) == (0.5, 1)
+
+
+def test_measures_add_up_by_their_rules() -> None:
+    book = WorkerLedger(
+        report(worker=worker, updates=updates, pull_max=longest, replay_size=rows)
+        for worker, updates, longest, rows in [(0, 1, 0.5, 10), (1, 2, 0.25, 5), (0, 4, 0.125, 30)]
+    )
+    assert book.total("updates") == 7
+    assert book.total("updates", "pushes") == 7
+    assert book.largest("pull_max") == 0.5
+    assert book.total("replay_size") == 30 + 5  # each worker's last
+    assert math.isnan(WorkerLedger().largest("pull_max"))

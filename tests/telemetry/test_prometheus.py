@@ -21,7 +21,7 @@ from ps_dqn.telemetry.figures import (
     ServerFigures,
     WorkerFigures,
 )
-from ps_dqn.wire.report import PHASES
+from ps_dqn.telemetry.metrics import PHASES
 
 RUN = RunFigures(
     state="training",
@@ -30,17 +30,25 @@ RUN = RunFigures(
     checkpoint_period=60.0,
     staleness_bound=20,
     counters=Counters(version=70, updates=4480, env_steps=35_840, episodes=123),
-    episode_return=101.5,
     eval_return=-3.25,
     best_return=0.0,
-    epsilon=0.05,
-    staleness_mean=6.5,
-    staleness_max=13.0,
     workers_reporting=7,
     checkpoint_age=12.5,
-    pushes={"applied": 70.0, "refused": 2.0, "withheld": 0.0},
     closures_lost=3,
-    phase_seconds={phase: float(i) for i, phase in enumerate(PHASES)},
+    recent={
+        "train/episode_return": 101.5,
+        "train/epsilon": 0.05,
+        "train/staleness": 6.5,
+        "train/staleness_max": 13.0,
+        "push/applied": 5.0,
+    },
+    session={
+        "train/epsilon": 0.5,
+        "push/applied": 70.0,
+        "push/refused": 2.0,
+        "push/withheld": 0.0,
+        **{f"time/{phase}": float(i) for i, phase in enumerate(PHASES)},
+    },
 )
 RUN_SAMPLES = {
     "ps_dqn_env_steps_total": 35_840,

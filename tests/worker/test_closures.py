@@ -12,7 +12,7 @@ from support.small import SMALL, make_training
 from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config
 from ps_dqn.learning.learner import local_optimizer_slots
-from ps_dqn.wire.report import Report
+from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.actor import Actor
 
 SINGLE = Config.from_values({**SMALL, "local_updates": 1})

@@ -12,8 +12,8 @@ from support.small import SMALL, make_closures
 
 from ps_dqn.config import Config, checks
 from ps_dqn.errors import UsageError
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import HEADER
-from ps_dqn.wire.report import Report
 
 
 class Odd(gymnasium.Env):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from ps_dqn.wire.report import Report
+from ps_dqn.telemetry.report import Report
 from ps_dqn.worker import tally
 from ps_dqn.worker.tally import Tally
 

@@ -1,0 +1,140 @@
+"""What comes before a run: checks, the run directory, the log and the tasks.
+
+The order matters: TensorFlow is imported once its output goes to a log file, and local tasks are
+forked after that import but before TensorFlow makes anything.
+"""
+
+import dataclasses
+import functools
+import pathlib
+import sys
+import traceback
+import warnings
+
+from cluster import health, local
+from cluster.spec import Placement
+from ps_dqn import environments
+from ps_dqn.config import Config
+from ps_dqn.coordinator import tasks
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
+from ps_dqn.replay import budget
+from ps_dqn.replay import plan as planning
+from ps_dqn.run import directory, terminal
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
+from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.vitals import Vitals
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command line, read and checked."""
+
+    config: Config
+    placement: Placement
+    folder: pathlib.Path
+    flagfile: str  # its text
+    started: float  # time.perf_counter() when the command began
+
+
+def start(command: Command) -> int:
+    """Runs the command to its end; returns the exit code.
+
+    Raises:
+        UsageError: the environment or the run directory cannot be used; no task was started.
+    """
+    with warnings.catch_warnings(record=True) as heard:
+        environment = environments.describe(command.config.environment)
+    config, memory = plan_replay(command, environment)
+    command = dataclasses.replace(command, config=config)
+    directory.create(command.folder)
+    checkpoints = Checkpoints(
+        command.folder / directory.CHECKPOINTS, command.config.run.keep_checkpoints
+    )
+    resumed = checkpoints.newest()
+    (command.folder / directory.FLAGFILE).write_text(command.flagfile)
+    log = command.folder / directory.LOGS / "coordinator.log"
+    console = terminal.redirect_to(log)
+    for warning in heard:
+        print(warning.message, file=sys.stderr)  # the log by now
+    say = functools.partial(terminal.say, console)
+    say(_announcement(command, environment))
+    for line in [*memory, f"run directory {command.folder}"]:
+        say(line)
+    vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))
+    signals = Signals()
+    try:
+        from ps_dqn.coordinator import reconnect, run  # TensorFlow, once for every fork
+
+        with tasks.running(command.placement, command.folder) as cluster:
+            context = run.RunContext(
+                config,
+                environment,
+                command.placement,
+                command.folder,
+                checkpoints,
+                cluster,
+                console,
+                signals,
+                vitals,
+                tasks.serve_health(command.placement, vitals),
+                command.started,
+            )
+            return reconnect.train(context, resumed)
+    except (UsageError, health.HealthError) as error:
+        say(f"error: {error}")  # standard error is the log by now
+        return WRONG_USAGE
+    except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
+        say(f"error: {error}")
+        if isinstance(error, ClusterLostError) and signals.received:
+            return signals.exit_code(is_over=False)  # everything was told to stop
+    except Exception as error:
+        traceback.print_exc()  # into the log
+        say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
+    if directory.has_checkpoint(command.folder):
+        say(f"--resume --run_dir={command.folder} goes on from the last checkpoint")
+    return FAILED
+
+
+def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config, list[str]]:
+    """Refuses replay that cannot be kept here.
+
+    Returns:
+        The experiment, with shares of this machine's memory in bytes; what people should know.
+    """
+    config, num_workers = command.config, len(command.placement.spec.workers)
+    if config.replay.replay == "rollout":
+        return config, []
+    memory = config.replay.replay_memory
+    is_remote = command.placement.kind == "remote"
+    if budget.is_share(memory):
+        nbytes = budget.parse(memory) // num_workers
+        if is_remote:  # each worker knows what it has
+            return config, [f"each worker's replay: {memory} of its memory"]
+        replay = dataclasses.replace(config.replay, replay_memory=str(nbytes))
+        config = dataclasses.replace(config, replay=replay)
+    plan = planning.plan_replay(config, environment)
+    if not is_remote and not config.replay.replay_files:
+        plan.check_memory(num_workers)
+    return config, [plan.describe()]
+
+
+def _announcement(command: Command, environment: EnvironmentSpec) -> str:
+    config, spec, placement = command.config, command.placement.spec, command.placement
+    where = {
+        "local": "processes of this machine",
+        "in_process": "this process",
+        "remote": "remote tasks",
+    }
+    shape = "×".join(str(size) for size in environment.observation_shape) or "1"
+    num_environments = config.environment.num_envs_per_worker
+    return (
+        f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
+        f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}, "
+        f"{_count(len(spec.ps), 'parameter server')}, {where[placement.kind]}"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

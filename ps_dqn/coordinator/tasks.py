@@ -1,0 +1,107 @@
+"""The tasks of a run: started where they are ours, and looked after."""
+
+import contextlib
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cluster import health, in_process, local
+from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
+from ps_dqn.parameter_server.task import serve as serve_parameters
+from ps_dqn.run import directory
+from ps_dqn.telemetry import prometheus
+from ps_dqn.telemetry.vitals import Vitals
+from ps_dqn.worker.task import serve as serve_worker
+
+# A worker is alive while it has reported within this time (seconds), where nothing better is known.
+REPORT_SECONDS = 30.0
+
+
+class Tasks:
+    """What the loop needs to know of the cluster's tasks."""
+
+    def __init__(self, num_workers: int, cluster: local.LocalCluster | None):
+        """Looks after the tasks of `cluster`; None where others start and watch them."""
+        self.num_workers = num_workers
+        self._cluster = cluster
+        self._last_reports: dict[int, float] = {}
+
+    def check(self) -> list[str]:
+        """Starts workers again that died; returns lines for people.
+
+        Raises:
+            TaskDiedError: the run cannot go on.
+        """
+        return self._cluster.check() if self._cluster is not None else []
+
+    def reported(self, worker: int) -> None:
+        """A worker has been heard of."""
+        self._last_reports[worker] = time.perf_counter()
+
+    def workers_alive(self) -> int:
+        """How many workers are alive, as far as is known."""
+        if self._cluster is not None:
+            return self._cluster.alive("worker")
+        since = time.perf_counter() - REPORT_SECONDS
+        return sum(when > since for when in self._last_reports.values())
+
+
+@contextlib.contextmanager
+def running(placement: Placement, folder: pathlib.Path) -> Iterator[local.LocalCluster | None]:
+    """Starts workers and parameter servers, where they are ours to start, and ends them.
+
+    Local ones are forked: TensorFlow must have been imported, and must not have made anything.
+
+    Args:
+        placement: where they run.
+        folder: the run directory.
+    """
+    threads = (placement.intra_op_threads, placement.inter_op_threads)
+    worker_dir = folder / directory.WORKER_FILES
+    if placement.kind == "local":
+        cluster = local.LocalCluster(
+            placement.spec,
+            {
+                "worker": _role("ps_dqn.worker", serve_worker, threads, worker_dir=worker_dir),
+                "ps": _role("ps_dqn.parameter_server", serve_parameters, threads),
+            },
+            folder / directory.LOGS,
+            placement.start_method,
+        )
+        with local.running(cluster):
+            yield cluster
+        return
+    if placement.kind == "in_process":
+        from ps_dqn.parameter_server.host import ParameterHost
+        from ps_dqn.wire import bridge
+        from ps_dqn.worker.host import WorkerHost
+
+        bridge.install(lambda task: WorkerHost(task, worker_dir) if task >= 0 else ParameterHost())
+        in_process.start(placement.spec, intra_op_threads=threads[0], inter_op_threads=threads[1])
+    yield None
+
+
+def _role(
+    module: str, serve: Callable[..., Any], threads: tuple[int, int], **others: object
+) -> local.Role:
+    def serve_with_options(spec: ClusterSpec, task: Task) -> None:
+        texts = {name: str(each) for name, each in others.items()}
+        serve(spec, task, TaskOptions(*threads), **texts)
+
+    options = {"intra_op_threads": threads[0], "inter_op_threads": threads[1], **others}
+    arguments = tuple(f"--{name}={each}" for name, each in options.items())
+    return local.Role(module, arguments, serve_with_options)
+
+
+def serve_health(placement: Placement, vitals: Vitals) -> health.OwnServer:
+    """Answers probes, where there is a port; of the coordinator's own server, which is to start.
+
+    Raises:
+        HealthError: the port cannot be used, or a package is missing.
+    """
+    own = health.OwnServer(placement.spec.chief)
+    if placement.health_port:
+        collector = prometheus.coordinator(vitals.read)
+        health.start(placement.health_port, own.is_alive, own.is_ready, collector)
+    return own

@@ -1,0 +1,58 @@
+"""Whoever watches a run: its files, the person before it, and the health server."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ps_dqn.state import Counters
+from ps_dqn.telemetry import ledger
+from ps_dqn.telemetry.display import Display
+from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.progress import Progress
+from ps_dqn.telemetry.vitals import Vitals
+from ps_dqn.telemetry.writers import Writers
+
+
+class Observer:
+    """Hears from a run's loop and tells all of them."""
+
+    def __init__(self, vitals: Vitals, display: Display, writers: Writers):
+        self._vitals, self._display, self._writers = vitals, display, writers
+        # What the figures call "the last moments" (seconds).
+        self.moments = max(1.0, display.interval)
+
+    def show(self, figures: RunFigures) -> None:
+        """Shows the run as it is now."""
+        self._vitals.show(figures)
+        if figures.is_news:
+            self._display.show(figures)
+
+    def say(self, line: str) -> None:
+        """Says a line to people."""
+        self._display.say(line)
+
+    def saved(self) -> None:
+        """There is a checkpoint, or one from which training begins."""
+        self._vitals.saved()
+
+    def trained(self, progress: Progress, servers: list[dict[str, Any]], now: float) -> None:
+        """Writes the rows of an interval of training, and its histograms.
+
+        Args:
+            progress: with the interval.
+            servers: the ledger of each parameter server.
+            now: the interval's end (seconds of training).
+        """
+        row = progress.train_row(now, ledger.balance(servers))
+        self._writers.write(progress.counters, row)
+        self._writers.write_workers(progress.counters, progress.interval.ledger.rows())
+        self._writers.write_staleness(progress.counters, servers[0]["staleness"])
+
+    def evaluated(self, counters: Counters, row: Mapping[str, float]) -> None:
+        """Writes the row of an evaluation."""
+        self._writers.write(counters, dict(row))
+
+    def close(self) -> None:
+        """The run has ended, well or not."""
+        self._vitals.enter("ended")
+        self._display.close()
+        self._writers.close()

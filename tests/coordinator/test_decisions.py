@@ -1,0 +1,55 @@
+"""What the loop decides after an evaluation: whether the task is solved, and what is the best."""
+
+import pathlib
+
+import pytest
+from support.scripted_run import ScriptedRun, training
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator.loop import Result
+from ps_dqn.run.checkpoints import Checkpoints
+
+TARGET = 10.0
+GOOD, BAD = [9.0, 12.0], [9.0, 9.0]
+
+
+@pytest.fixture
+def evaluated(tmp_path: pathlib.Path):
+    """Trains, with an evaluation after each closure, until the target or its last evaluation."""
+
+    def run(*evaluations: list[float]) -> tuple[Result, ScriptedRun]:
+        config = Config.from_values(
+            {
+                "eval_period": 100,
+                "total_env_steps": 100 * len(evaluations),
+                "eval_episodes": 2,
+            }
+        )
+        scripted = ScriptedRun(evaluations)
+        return training(config, TARGET, scripted, tmp_path).run(), scripted
+
+    return run
+
+
+def test_three_good_evaluations_in_a_row_solve_the_task(evaluated) -> None:
+    result, scripted = evaluated(GOOD, GOOD, GOOD, BAD, BAD)
+    assert result.reason == "solved"
+    assert scripted.num_evaluations == 3
+
+
+def test_good_evaluations_count_from_the_last_bad_one(evaluated) -> None:
+    result, scripted = evaluated(GOOD, BAD, GOOD, GOOD, BAD, GOOD, GOOD, GOOD, BAD, BAD)
+    assert result.reason == "solved"
+    assert scripted.num_evaluations == 8
+
+
+def test_two_good_ones_are_not_enough(evaluated) -> None:
+    result, _ = evaluated(GOOD, GOOD, BAD, GOOD, GOOD)
+    assert result.reason == "finished"
+
+
+def test_of_equally_good_networks_the_newer_is_the_best(evaluated, tmp_path: pathlib.Path) -> None:
+    result, _ = evaluated([5.0, 7.0], [8.0, 8.0], [7.0, 9.0], [3.0, 3.0])
+    best = Checkpoints(tmp_path, keep=1).best()
+    assert result.best_return == best.eval_return == 8.0
+    assert best.state.average.tolist() == [3, 3, 3]

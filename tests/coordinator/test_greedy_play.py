@@ -1,0 +1,105 @@
+"""Greedy evaluations: in one part or several, of other episodes each time."""
+
+import numpy as np
+import pytest
+from support.small import SMALL, make_closures
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
+
+
+class Recorder:
+    """A schedule and closures in one, which record what is to be played."""
+
+    def __init__(self):
+        self.played: list[tuple[int, bool, int]] = []
+        self.kinds: list[str] = []
+        self.freeze = None
+
+    def evaluate(self, episodes: int, freeze: bool) -> tuple[int, bool]:
+        return episodes, freeze
+
+    def submit(self, kind: str, closure, args=(), repeatable: bool = False) -> None:
+        self.kinds.append(kind)
+        assert repeatable
+        if kind == "evaluation":
+            self.played.append((*closure, int(args[0])))
+
+
+def seeds_of(env_steps: int, seed: int = 5, episodes: int = 50) -> list[int]:
+    """The seeds of the parts of an evaluation, 20 episodes each at most."""
+    config = Config.from_values(
+        {"seed": seed, "eval_episodes": episodes, "eval_episodes_per_closure": 20}
+    )
+    schedule = Recorder()
+    evaluations = Evaluations(config.run, schedule, schedule)
+    evaluations.start(env_steps)
+    if "freeze" in schedule.kinds:
+        evaluations.on_frozen(np.array([1, 2, 3, 4]))
+    return [seed for _, _, seed in schedule.played]
+
+
+def test_parts_evaluations_and_runs_have_seeds_of_their_own() -> None:
+    seeds = [seeds_of(1000), seeds_of(2000), seeds_of(1000, seed=6), seeds_of(1000, episodes=7)]
+    assert [len(each) for each in seeds] == [3, 3, 3, 1]
+    # The first part is the same, however many follow it.
+    assert len({seed for each in seeds[:3] for seed in each}) == 9
+    assert seeds[3] == seeds[0][:1]
+    assert seeds_of(1000) == seeds[0]
+
+
+def test_parts_are_alike_and_make_the_whole() -> None:
+    config = Config.from_values({"eval_episodes": 50, "eval_episodes_per_closure": 20})
+    schedule = Recorder()
+    evaluations = Evaluations(config.run, schedule, schedule)
+    evaluations.start(1000)
+    assert schedule.kinds == ["freeze"]
+    evaluations.on_frozen(np.array([7, 70, 700, 3]))
+    assert [(episodes, freeze) for episodes, freeze, _ in schedule.played] == [
+        (17, False), (17, False), (16, False),
+    ]  # fmt: skip
+    nothing = np.zeros(0, np.int64)
+    assert evaluations.on_part(nothing, np.full(17, 1.0)) is None
+    assert evaluations.on_part(nothing, np.full(16, 2.0)) is None
+    assert evaluations.is_running
+    whole = evaluations.on_part(nothing, np.full(17, 3.0))
+    assert isinstance(whole, Evaluation)
+    assert not evaluations.is_running
+    assert tuple(whole.counters) == (7, 70, 700, 3)
+    assert whole.returns.sum() == 17 * 1 + 16 * 2 + 17 * 3
+
+
+@pytest.fixture
+def play(coordinator):
+    """Plays evaluations with a new network, half of the actions at random."""
+    values = SMALL | {"eval_episodes": 8, "eval_episodes_per_closure": 4, "eval_epsilon": 0.5}
+    config = Config.from_values(values)
+    _, closures = make_closures(config, num_ps=3, num_workers=2)
+    schedule = Schedule(coordinator, most=3, in_order=False)
+    evaluations = Evaluations(config.run, closures, schedule)
+
+    def run(env_steps: int) -> list[np.ndarray]:
+        """The returns of the parts."""
+        evaluations.start(env_steps)
+        parts = []
+        while evaluations.is_running:
+            outcome = schedule.next(60.0)
+            assert outcome is not None
+            if outcome.kind == "freeze":
+                evaluations.on_frozen(outcome.value)
+            else:
+                parts.append(outcome.value[1])
+                evaluations.on_part(*outcome.value[:2])
+        return parts
+
+    yield run
+    schedule.close()
+
+
+def test_parts_and_evaluations_play_other_episodes(play) -> None:
+    first, second = play(1000), play(2000)
+    assert [len(part) for part in first + second] == [4, 4, 4, 4]
+    assert len({tuple(part) for part in first + second}) == 4
+    # The same evaluation again is the same, whichever part ends first.
+    assert {tuple(part) for part in play(1000)} == {tuple(part) for part in first}

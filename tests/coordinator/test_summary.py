@@ -1,0 +1,101 @@
+"""The summary of a run and the tables at its end."""
+
+import io
+import json
+import math
+import pathlib
+
+import pytest
+from rich.console import Console
+from support.reports import report
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator.loop import Result
+from ps_dqn.coordinator.summary import MOST_WORKERS, show, summarize
+from ps_dqn.run import directory
+from ps_dqn.state import Counters
+from ps_dqn.telemetry.ledger import WorkerLedger
+from ps_dqn.telemetry.metrics import PHASES
+
+
+def make_result(num_workers: int) -> Result:
+    reports = [
+        report(
+            worker=worker, updates=10, env_steps=100, pushes=4, refused=1, withheld_outliers=2,
+            staleness=10, staleness_max=7, bytes_pulled=2500, bytes_pushed=3_000_000,
+            time_gradient=1.0 + worker, time_pull=0.7, time_waiting=3.0,
+        )
+        for worker in range(num_workers)
+    ]  # fmt: skip
+    server = {
+        "pulls": 70, "pushes": 60, "bytes_out": 4200, "bytes_in": 900, "duplicates": 1,
+        "seconds": 0.25, "kinds": {"0": {"applied": 4}}, "staleness": {"0": [3, 1]},
+    }  # fmt: skip
+    return Result(
+        reason="finished",
+        seconds=20.0,
+        counters=Counters(8, 80, 1000, 3),
+        evaluation=None,
+        best_return=-math.inf,
+        workers=WorkerLedger(reports).rows(),
+        servers=[server, server | {"pulls": 71}],
+    )
+
+
+def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -> None:
+    result = make_result(2)
+    summary = summarize(Config(), result, start_seconds=2.5, total_seconds=24.0)
+    assert summary["env_steps_per_second"] == 50.0
+    assert summary["updates_per_second"] == 4.0
+    assert summary["worker_seconds"]["gradient"] == 1.0 + 2.0
+    assert summary["worker_seconds"]["waiting"] == 6.0
+    assert set(summary["worker_seconds"]) == set(PHASES)
+    directory.write_summary(tmp_path, summary)
+    written = json.loads((tmp_path / directory.SUMMARY).read_text())
+    assert (written["version"], written["updates"]) == (8, 80)
+    assert written["eval_return"] is None, "JSON has no NaN"
+    assert list(written["workers"]) == ["0", "1"]
+    assert written["workers"]["1"] == pytest.approx(
+        {
+            "updates_made": 10, "env_steps_made": 100, "pushes_applied": 4, "pushes_refused": 1,
+            "pushes_withheld": 2, "staleness": 2.0, "staleness_max": 7, "bytes_pulled": 2500,
+            "bytes_pushed": 3_000_000, "pull_ms": 100.0, "push_ms": 0.0,
+            "slowness": 2.7 / ((1.7 + 2.7) / 2),
+            **{f"time_{phase}": 0.0 for phase in PHASES},
+            "time_gradient": 2.0, "time_pull": 0.7, "time_waiting": 3.0,
+        }
+    )  # fmt: skip
+    assert written["parameter_servers"] == result.servers
+
+
+def shown(result: Result) -> list[list[str]]:
+    """The words of each line that is printed at the end of a run."""
+    text = io.StringIO()
+    summary = summarize(Config(), result, start_seconds=2.5, total_seconds=24.0)
+    show(Console(file=text, width=200), summary, pathlib.Path("runs/x"))
+    table = str.maketrans(dict.fromkeys("│┃┏┓┗┛━┳┻┡┩╇├┤─┼└┘┴", " "))
+    return [line.translate(table).split() for line in text.getvalue().splitlines()]
+
+
+def test_the_tables_say_what_each_worker_and_server_did() -> None:
+    lines = shown(make_result(2))
+    [worker] = [line for line in lines if line[:1] == ["1"] and "≤" in line]
+    # 4 pushes were applied; 1 was refused and 2 were withheld.
+    assert " ".join(worker) == "1 10 4 3 2.0 ≤ 7 2 kB 3 MB 100.0 + 0.0 1.23"
+    servers = lines[lines.index(["Parameter", "servers"]) :]
+    [second] = [line for line in servers if line[:1] == ["1"]]
+    assert " ".join(second) == "1 71 60 1 4 kB 900 B 0.2 s"
+    assert ["everything", "is", "in", "runs/x"] in lines
+
+
+def test_of_many_workers_the_slowest_are_shown() -> None:
+    lines = shown(make_result(MOST_WORKERS + 4))
+    assert any("16 slowest of 20; workers.csv has all" in " ".join(line) for line in lines)
+    rows = [int(line[0]) for line in lines if line[:1] and line[0].isdigit() and "≤" in line]
+    assert rows == list(range(19, 3, -1))
+
+
+def test_a_run_without_a_report_has_tables_too() -> None:
+    lines = shown(make_result(0))
+    assert not any(line[:1] == ["Workers"] for line in lines)
+    assert ["Parameter", "servers"] in lines

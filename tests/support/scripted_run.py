@@ -1,0 +1,92 @@
+"""A run without a cluster: its schedule answers at once, with evaluations of a test's choice."""
+
+import collections
+import pathlib
+import types
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator.dispatch import Outcome
+from ps_dqn.coordinator.loop import Training
+from ps_dqn.coordinator.tasks import Tasks
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.state import Counters, State
+from ps_dqn.telemetry.display import PlainDisplay
+from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.observer import Observer
+from ps_dqn.telemetry.vitals import Vitals
+from support.reports import report
+
+# What each closure adds to the run.
+STEP = Counters(version=1, updates=10, env_steps=100, episodes=1)
+
+
+class ScriptedRun:
+    """The store, the closures and the schedule of a run, as its loop sees them."""
+
+    def __init__(self, evaluations: Iterable[Sequence[float]]):
+        """Answers evaluations with these returns, one after the other."""
+        self._evaluations = iter(evaluations)
+        self._waiting: collections.deque[Outcome] = collections.deque()
+        self._counters = Counters(0, 0, 0, 0)
+        self.num_evaluations = 0
+        self.train = self.freeze = None
+
+    # Of the closures.
+
+    def evaluate(self, episodes: int, freeze: bool) -> None:
+        """A closure that nobody calls."""
+
+    # Of the schedule.
+
+    def submit(self, kind: str, function: object, args: Sequence[Any] = (), **_: object) -> None:
+        self._waiting.append(Outcome(kind, getattr(self, f"_{kind}")(), tuple(args)))
+
+    def outstanding(self, kind: str) -> int:
+        return sum(outcome.kind == kind for outcome in self._waiting)
+
+    def next(self, timeout: float) -> Outcome:
+        return self._waiting.popleft()
+
+    def _train(self) -> tuple[np.ndarray, bytes]:
+        self._counters = Counters(*(sum(pair) for pair in zip(self._counters, STEP, strict=True)))
+        run = {f"run_{name}": value for name, value in self._counters._asdict().items()}
+        made = report(pushes=1, updates=STEP.updates, env_steps=STEP.env_steps, **run)
+        return np.array(made), b""
+
+    def _evaluation(self) -> tuple[np.ndarray, np.ndarray, bytes]:
+        self.num_evaluations += 1
+        return np.array(self._counters), np.array(next(self._evaluations)), b""
+
+    # Of the parameter servers.
+
+    def counters(self) -> Counters:
+        return self._counters
+
+    def state(self) -> State:
+        return State(self.frozen(), self.frozen(), self.frozen(), (), self._counters)
+
+    def frozen(self) -> np.ndarray:
+        """Parameters that say which evaluation they were frozen for."""
+        return np.full(3, self.num_evaluations, np.float32)
+
+    def ledgers(self) -> list[dict[str, Any]]:
+        return [{"bytes_in": 1, "bytes_out": 1, "staleness": {}}]
+
+
+def training(
+    config: Config, target_return: float, scripted: ScriptedRun, folder: pathlib.Path
+) -> Training:
+    """The loop over such a run; checkpoints are left in the folder."""
+    writers: Any = types.SimpleNamespace(
+        write=lambda *_: None, write_workers=lambda *_: None, write_staleness=lambda *_: None
+    )
+    vitals = Vitals(RunFigures.planned(config, num_workers=1))
+    observer = Observer(vitals, PlainDisplay(Console(quiet=True), 60.0), writers)
+    parts: list[Any] = [scripted, scripted, scripted]
+    checkpoints = Checkpoints(folder, keep=1)
+    return Training(config, target_return, *parts, Tasks(1, None), checkpoints, observer)

@@ -1,0 +1,145 @@
+"""The files that grow while a run goes on: rows, and events for TensorBoard."""
+
+import csv
+import math
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ps_dqn.run import directory
+from ps_dqn.state import Counters
+from ps_dqn.telemetry import metrics
+from ps_dqn.telemetry.writers import Writers
+
+
+@pytest.fixture
+def run_folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    directory.create(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def writers(run_folder: pathlib.Path) -> Iterator[Writers]:
+    made = Writers(run_folder, Counters(0, 0, 0, 0))
+    yield made
+    made.close()
+
+
+def test_rows_are_written_at_once(writers: Writers, run_folder: pathlib.Path) -> None:
+    writers.write(Counters(1, 64, 512, 3), {"seconds": 1.25, "train/td_loss": 0.123456789})
+    [row] = directory.read_metrics(run_folder)
+    assert list(row) == ["version", "updates", "env_steps", "episodes", *metrics.columns()]
+    assert [row[name] for name in Counters._fields] == ["1", "64", "512", "3"]
+    assert row["seconds"] == "1.25"
+    assert row["train/td_loss"] == "0.123457"
+    assert row["eval/episode_return"] == ""
+
+
+def test_nan_is_left_out(writers: Writers, run_folder: pathlib.Path) -> None:
+    values = {"train/episode_return": math.nan, "train/td_loss": 0.0}
+    writers.write(Counters(1, 64, 512, 0), values)
+    writers.close()
+    [row] = directory.read_metrics(run_folder)
+    assert row["train/episode_return"] == ""
+    assert row["train/td_loss"] == "0"
+    assert scalars(run_folder) == [("train/td_loss", 512, 0.0)]
+
+
+def events(folder: pathlib.Path) -> list[tuple[str, str, int, np.ndarray]]:
+    """What TensorBoard finds: plugin, tag, step and value."""
+    [path] = (folder / directory.TENSORBOARD).glob("events.out.tfevents.*")
+    found = []
+    for record in tf.compat.v1.io.tf_record_iterator(str(path)):
+        event = tf.compat.v1.Event.FromString(record)
+        for value in event.summary.value:
+            plugin = value.metadata.plugin_data.plugin_name
+            found.append((plugin, value.tag, event.step, tf.make_ndarray(value.tensor)))
+    return found
+
+
+def scalars(folder: pathlib.Path) -> list[tuple[str, int, float]]:
+    """The scalars among them: tag, step and value."""
+    return [
+        (tag, step, float(value))
+        for plugin, tag, step, value in events(folder)
+        if plugin == "scalars"
+    ]
+
+
+def test_events_have_the_environment_steps(writers: Writers, run_folder: pathlib.Path) -> None:
+    writers.write(Counters(1, 64, 512, 3), {"seconds": 1.5, "train/td_loss": 0.25})
+    writers.write(Counters(2, 128, 1024, 3), {"eval/episode_return": 30.0})
+    writers.close()
+    assert scalars(run_folder) == [
+        ("seconds", 512, 1.5),
+        ("train/td_loss", 512, 0.25),
+        ("eval/episode_return", 1024, 30.0),
+    ]
+
+
+def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) -> None:
+    first = Writers(run_folder, Counters(0, 0, 0, 0))
+    for env_steps in (512, 1024, 10240):
+        counters = Counters(env_steps // 512, env_steps // 8, env_steps, 1)
+        first.write(counters, {"seconds": float(env_steps)})
+        first.write_workers(counters, {0: {"updates_made": 1.0}, 1: {"updates_made": 2.0}})
+    first.close()
+    # The checkpoint was made between the second row and the third.
+    second = Writers(run_folder, Counters(5, 400, 3000, 1))
+    second.write(Counters(6, 450, 3500, 2), {"seconds": 7.0})
+    second.write_workers(Counters(6, 450, 3500, 2), {0: {"updates_made": 9.0}})
+    second.close()
+    rows = directory.read_metrics(run_folder)
+    assert [row["env_steps"] for row in rows] == ["512", "1024", "3500"]
+    assert [row["seconds"] for row in rows] == ["512", "1024", "7"]
+    with (run_folder / directory.METRICS).open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)].count("version") == 1, "one header"
+    rows = directory.read_table(run_folder / directory.WORKERS)
+    assert [(row["env_steps"], row["worker"]) for row in rows] == [
+        ("512", "0"), ("512", "1"), ("1024", "0"), ("1024", "1"), ("3500", "0"),
+    ]  # fmt: skip
+
+
+def test_a_half_written_row_does_not_prevent_resuming(run_folder: pathlib.Path) -> None:
+    first = Writers(run_folder, Counters(0, 0, 0, 0))
+    first.write(Counters(1, 64, 512, 1), {"seconds": 1.0})
+    first.close()
+    with (run_folder / directory.METRICS).open("a") as file:
+        file.write("2,12")  # the disk was full, or the machine lost its power
+    second = Writers(run_folder, Counters(9, 900, 9000, 1))
+    second.close()
+    assert [row["env_steps"] for row in directory.read_metrics(run_folder)] == ["512"]
+
+
+def test_each_worker_has_a_row_and_tags_of_its_own(
+    writers: Writers, run_folder: pathlib.Path
+) -> None:
+    rows = {
+        0: dict.fromkeys(metrics.worker_columns(), 1.5) | {"staleness": math.nan},
+        3: dict.fromkeys(metrics.worker_columns(), 2.5),
+    }
+    writers.write_workers(Counters(1, 64, 512, 3), rows)
+    first, second = directory.read_table(run_folder / directory.WORKERS)
+    assert list(first) == [*Counters._fields, "worker", *metrics.worker_columns()]
+    assert [first[name] for name in ("env_steps", "worker", "slowness")] == ["512", "0", "1.5"]
+    assert first["staleness"] == ""
+    assert [second[name] for name in ("env_steps", "worker", "staleness")] == ["512", "3", "2.5"]
+    writers.close()
+    found = scalars(run_folder)
+    assert ("worker_0/slowness", 512, 1.5) in found
+    assert ("worker_3/staleness", 512, 2.5) in found
+    assert len(found) == 2 * len(metrics.worker_columns()) - 1, "NaN is left out"
+
+
+def test_staleness_is_a_histogram_of_pushes(writers: Writers, run_folder: pathlib.Path) -> None:
+    writers.write_staleness(Counters(9, 64, 512, 3), {"0": [4, 0, 5], "1": []})
+    writers.close()
+    (plugin, tag, step, bins), (_, other, _, nothing) = events(run_folder)
+    assert (plugin, tag, step) == ("histograms", "worker_0/staleness_histogram", 512)
+    # TensorBoard's rows: from, to, how many; each version is in the middle of its bin.
+    assert bins.tolist() == [[-0.5, 0.5, 4], [0.5, 1.5, 0], [1.5, 2.5, 5]]
+    assert other == "worker_1/staleness_histogram"
+    assert nothing[:, 2].sum() == 0
