@@ -40,15 +40,15 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     tf.config.threading.set_inter_op_parallelism_threads(2)
     from ps_dqn import environments, networks
     from ps_dqn.learning.learner import local_optimizer_slots, make_learner
-    from ps_dqn.worker.actor import Experience
+    from ps_dqn.worker.actor import Actor
 
     config = config_of(flags)
     environment = environments.describe(config.environment)
     network = networks.build(config.network, config.value, environment, 0)
     learn, act = make_learner(config, network), tf.function(network.act, autograph=False)
     shape = (local_optimizer_slots(config), network.num_parameters)
-    experience = Experience(config, 0)
-    memory = experience.memory
+    actor = Actor(config, 0)
+    memory = actor.memory
     updates, rate = config.parameter_server.local_updates, tf.constant(1e-4)
 
     def learn_once(online, slots, steps, batch):
@@ -59,13 +59,13 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     def collect(online):
         done = 0
         while done < config.vector_steps_per_push or not memory.is_warm:
-            inputs = [tf.constant(each) for each in experience.acting]
+            inputs = [tf.constant(each) for each in actor.acting]
             greedy, state = act(online, *inputs, tf.constant([1, done]))
-            experience.step(greedy.numpy(), state.numpy(), 0.1)
+            actor.step(greedy.numpy(), state.numpy(), 0.1)
             done += 1
 
     def sample():
-        batch = memory.sample(progress=0.0)
+        batch = memory.sample(updates, config.learning.batch_size)
         return type(batch)(*(tf.constant(array) for array in batch))
 
     online = target = tf.constant(network.initial)
@@ -83,7 +83,7 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
             online, slots, errors = learn_once(online, slots, steps, batch)
             slots.numpy()
             if name == "loop":
-                memory.remember_errors(errors.numpy())
+                memory.update_priorities(errors.numpy())
             steps += updates
             done += updates
         rates[name] = done / (time.perf_counter() - started)

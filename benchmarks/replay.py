@@ -12,7 +12,6 @@ Stable-Baselines3 or cpprb are not installed, a line says how to install them.
 
 import argparse
 import ctypes
-import dataclasses
 import importlib.util
 import json
 import os
@@ -27,12 +26,12 @@ import time
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import numpy as np
+from experience_tape import Tape, record
 
 ROOT = pathlib.Path(__file__).parent.parent
 BATCH_SIZE = 64
 TURNS = 16  # of the tape into compressed replays, which would otherwise be too small to measure
 GAMMA = 0.99
-FIELDS = ("observations", "actions", "rewards", "terminated", "truncated", "resetting")
 DRAWS = ("uniform", "prioritized", "recent")
 # What is measured of each kind of experience: whose, how it is stored, how it is drawn.
 REPLAYS = {
@@ -87,7 +86,7 @@ def main() -> None:
                 continue
             tape = pathlib.Path(temporary) / kind
             tape.mkdir()
-            record(kind, options, tape)
+            record(kind, options.vectors if kind == "vectors" else options.frames, tape)
             table(kind, tape, missing)
 
 
@@ -117,66 +116,6 @@ def child(tape: pathlib.Path, replay: tuple[str, str, str], n_step: int) -> dict
     if ran.returncode:
         sys.exit(f"{replay}, n={n_step}: {ran.stderr}")
     return json.loads(ran.stdout.splitlines()[-1])
-
-
-# Experience, recorded once and read by all.
-
-
-@dataclasses.dataclass(frozen=True)
-class Tape:
-    """T steps of E environments; a step that follows an episode's end is a reset."""
-
-    observations: np.ndarray  # [T + 1, E, …]
-    actions: np.ndarray  # [T, E], and so are the others
-    rewards: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    resetting: np.ndarray
-
-    @classmethod
-    def load(cls, folder: pathlib.Path, steps: int | None = None) -> "Tape":
-        """Maps the files; their pages are not counted as the process's own memory."""
-        loaded = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in FIELDS}
-        return cls(**{name: array[:steps] for name, array in loaded.items()})
-
-    @property
-    def steps(self) -> int:
-        return len(self.actions) - 1
-
-
-def record(kind: str, options: argparse.Namespace, folder: pathlib.Path) -> None:
-    """Plays with random actions and writes a tape."""
-    rng = np.random.default_rng(0)
-    if kind == "vectors":
-        steps, envs = options.vectors // 64 + 1, 64
-        observations = rng.normal(size=(steps + 1, envs, 4)).astype(np.float32)
-        terminated = rng.random((steps, envs)) < 0.005
-        resetting = np.roll(terminated, 1, axis=0)
-        rewards, actions = np.ones((steps, envs)), rng.integers(2, size=(steps, envs))
-        fields = [observations, actions, rewards, terminated, rewards < 0, resetting]
-    else:
-        fields = play_pong(options.frames // 8 + 1, rng)
-    for name, field in zip(FIELDS, fields, strict=True):
-        np.save(folder / f"{name}.npy", field)
-
-
-def play_pong(steps: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """The fields of a tape of 8 environments."""
-    import ale_py
-    import gymnasium
-
-    gymnasium.register_envs(ale_py)
-    env = gymnasium.make_vec("ALE/Pong-v5", 8)
-    observations, _ = env.reset(seed=0)
-    stacks, played, done = [observations.copy()], [], np.zeros(8, np.bool_)
-    for _ in range(steps):
-        actions = rng.integers(env.single_action_space.n, size=8)
-        observations, rewards, terminated, truncated, _ = env.step(actions)
-        stacks.append(observations.copy())
-        played.append([actions, rewards, terminated, truncated, done])
-        done = terminated | truncated
-    env.close()
-    return [np.array(stacks), *(np.array(field) for field in zip(*played, strict=True))]
 
 
 # One replay, in a process of its own.
@@ -217,7 +156,9 @@ class Ours:
     """This project's replay; fills itself from a tape."""
 
     def __init__(self, tape: Tape, stored: str, draws: str, n_step: int, minibatches: int):
-        from ps_dqn.replay.replay import Layout, Replay
+        from ps_dqn.config.capacity import Item
+        from ps_dqn.replay.replay import Replay
+        from ps_dqn.replay.ring import Layout
         from ps_dqn.replay.samplers import Prioritized, Recent, Uniform
 
         make = {
@@ -230,7 +171,7 @@ class Ours:
         turns = TURNS if "lz4" in stored else 1
         layout = Layout(
             *(first.shape[0], turns * tape.steps, first.shape[1:], first.dtype),
-            *(n_step, GAMMA, stack),
+            *(Item(n_step), GAMMA, stack),
             **compression(tape, turns) if "lz4" in stored else {},
         )
         self._replay = Replay(layout, make[draws](), np.random.default_rng(0))
@@ -240,13 +181,22 @@ class Ours:
         self.kept = self._replay.size
 
     def _add(self, tape: Tape) -> None:
-        everyone = np.arange(tape.actions.shape[1])
+        from ps_dqn.environments import Step
+
         for t in range(tape.steps):
-            cut = int(t == tape.steps - 2)  # the end of the tape cuts episodes off
-            ends = np.where(tape.terminated[t], 2, np.where(tape.truncated[t], 1, cut))
-            is_transition = ~tape.resetting[t] & (t < tape.steps - 1)
-            values = (tape.observations[t], tape.actions[t], tape.rewards[t], ends)
-            self._replay.append(everyone, *values, is_transition)
+            step = Step(
+                observations=tape.observations[t],
+                actions=tape.actions[t],
+                rewards=tape.rewards[t],
+                terminated=tape.terminated[t],
+                # The end of the tape cuts episodes off.
+                truncated=tape.truncated[t] | (t == tape.steps - 2),
+                is_transition=~tape.resetting[t] & (t < tape.steps - 1),
+                next_observations=tape.observations[t + 1],
+                final_envs=np.zeros(0, np.int64),
+                final_observations=tape.observations[t, :0],
+            )
+            self._replay.append(step)
             if t > 10 and t % 10 == 0:
                 self._replay.sample(1, 1)  # brings the new priorities to their place
 

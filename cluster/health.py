@@ -37,9 +37,9 @@ def answers(address: str, timeout: float) -> bool:
 
     # A proxy for the world outside knows nothing of a cluster's tasks.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        ask = channel.unary_unary("/tensorflow.WorkerService/GetStatus")
+        get_status = channel.unary_unary("/tensorflow.WorkerService/GetStatus")
         try:
-            ask(b"", timeout=timeout)
+            get_status(b"", timeout=timeout)
         except grpc.RpcError:
             return False
     return True
@@ -114,31 +114,31 @@ def start(
 class _Check:
     """A question that many may ask: put once at a time, and given up on where it takes too long."""
 
-    def __init__(self, ask: Callable[[], str]):
-        self._ask = ask
+    def __init__(self, check: Callable[[], str]):
+        self._check = check
         self._lock = threading.Lock()
-        self._asked: concurrent.futures.Future[str] | None = None
+        self._pending: concurrent.futures.Future[str] | None = None
 
     def __call__(self) -> str:
         """What is wrong, or an empty text."""
         with self._lock:
-            if self._asked is None or self._asked.done():
-                self._asked = concurrent.futures.Future()
+            if self._pending is None or self._pending.done():
+                self._pending = concurrent.futures.Future()
                 # Not an executor's thread, which the interpreter would wait for when it ends.
-                threading.Thread(target=self._put, args=[self._asked], daemon=True).start()
-            asked = self._asked
+                threading.Thread(target=self._run, args=[self._pending], daemon=True).start()
+            pending = self._pending
         try:
-            return asked.result(CHECK_SECONDS)
+            return pending.result(CHECK_SECONDS)
         except concurrent.futures.TimeoutError:
             return f"the check gave no answer in {CHECK_SECONDS:g} s"
         except Exception as error:
             return f"the check failed: {type(error).__name__}: {error}"
 
-    def _put(self, asked: concurrent.futures.Future[str]) -> None:
+    def _run(self, result: concurrent.futures.Future[str]) -> None:
         try:
-            asked.set_result(self._ask())
+            result.set_result(self._check())
         except BaseException as error:
-            asked.set_exception(error)
+            result.set_exception(error)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -80,16 +80,16 @@ def serve(
     own = health.OwnServer(spec.addresses(task.job)[task.index])
     if options.health_port:
         health.start(options.health_port, own.is_alive, own.is_ready, collector)
-    asked_to_stop: list[int] = []
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: asked_to_stop.append(number))
+        signal.signal(number, lambda number, _: signals.append(number))
     # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _server = start(spec, task, session_config(options.intra_op_threads, options.inter_op_threads))
     own.started()
     # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not
     # wake a lock, and a handler that sets an event can deadlock on that event's own lock.
-    while not asked_to_stop:
+    while not signals:
         time.sleep(POLL_SECONDS)
     if on_stop is not None:
         cleaner = threading.Thread(target=on_stop, daemon=True)

@@ -5,7 +5,7 @@ import functools
 import importlib
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -28,18 +28,22 @@ class EnvironmentSpec:
     reward_threshold: float | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One step of a vector environment of E environments, whatever its way of resetting."""
 
+    observations: np.ndarray  # acted on, [E, …]
+    actions: np.ndarray  # counted from 0, int [E]
     rewards: np.ndarray  # float [E]
     terminated: np.ndarray  # bool [E]
     truncated: np.ndarray  # bool [E]
     is_transition: np.ndarray  # False where the step was a reset that ignored the action, bool [E]
+    next_observations: np.ndarray  # to act on next, [E, …]
     # Last observations of episodes that the environment has already left. Other ended episodes
-    # have theirs in `Environments.observations`; their next step is the reset.
+    # have theirs in `next_observations`; their next step is the reset.
     final_envs: np.ndarray  # int [e]
     final_observations: np.ndarray  # [e, …]
+    # What the network remembered before it, float32 [E, S]; whoever acts adds it.
+    states: np.ndarray | None = None
 
 
 class Environments:
@@ -88,8 +92,18 @@ class Environments:
         elif done.any():
             fresh, _ = self._env.reset(options={"reset_mask": done})
             observations[final_envs] = fresh[final_envs]
-        self.observations = observations
-        return Step(rewards, terminated, truncated, is_transition, final_envs, final_observations)
+        before, self.observations = self.observations, observations
+        return Step(
+            observations=before,
+            actions=actions,
+            rewards=rewards,
+            terminated=terminated,
+            truncated=truncated,
+            is_transition=is_transition,
+            next_observations=observations,
+            final_envs=final_envs,
+            final_observations=final_observations,
+        )
 
     def close(self) -> None:
         """Ends the environments and any process of theirs."""

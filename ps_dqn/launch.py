@@ -199,13 +199,13 @@ def _renderer(tools: Iterable[str]) -> list[str]:
     for tool in tools:
         if shutil.which(tool) is None:
             continue
-        ask, before, word = RENDERERS[tool]
-        said = subprocess.run([tool, *ask], capture_output=True, text=True, check=False).stdout
+        version, before, command = RENDERERS[tool]
+        said = subprocess.run([tool, *version], capture_output=True, text=True, check=False).stdout
         match = re.search(rf"{before}(\d+)\.(\d+)", said)
         if match and (int(match[1]), int(match[2])) >= OLDEST_KUSTOMIZE:
-            return [tool, word]
-        version = f"Kustomize {match[1]}.{match[2]}" if match else "an older Kustomize"
-        too_old.append(f"{tool} has {version}")
+            return [tool, command]
+        found = f"Kustomize {match[1]}.{match[2]}" if match else "an older Kustomize"
+        too_old.append(f"{tool} has {found}")
     wanted = f"{' or '.join(tools)} with Kustomize {'.'.join(map(str, OLDEST_KUSTOMIZE))} or newer"
     what_to_do = f"install kubectl {ITS_KUBECTL} or newer"
     if too_old:

@@ -13,8 +13,8 @@ from support.counting_env import CONFIGS, MODES, NAMES, length, native, reward, 
 
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
-from ps_dqn.replay.replay import Transitions
-from ps_dqn.worker.actor import Experience
+from ps_dqn.replay.batch import Transitions
+from ps_dqn.worker.actor import Actor
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_reused_buffer_does_not_change_what_was_observed(
 NO_STATE = np.zeros((3, 0), np.float32)
 
 
-def experience(environment: Environment) -> Experience:
+def actor(environment: Environment) -> Actor:
     config = Config.from_values(
         dataclasses.asdict(environment)
         | {
@@ -134,16 +134,16 @@ def experience(environment: Environment) -> Experience:
             "n_step": 2, "gamma": 0.5, "replay_capacity": 3000, "min_replay_size": 1,
         }
     )  # fmt: skip
-    return Experience(config, 0)
+    return Actor(config, 0)
 
 
 @pytest.mark.parametrize("config", CONFIGS[:3], ids=NAMES[:3])
 def test_replay_gets_the_same_transitions_from_every_mode(config: Environment) -> None:
     n_step, gamma = 2, 0.5
-    worker = experience(config)
+    worker = actor(config)
     for _ in range(40):
         worker.step(np.ones(3, np.int32), NO_STATE, 0.0)
-    drawn = Transitions(*(minibatches[0] for minibatches in worker.memory.sample(0.0)))
+    drawn = Transitions(*(minibatches[0] for minibatches in worker.memory.sample(1, 2000)))
     starts = set()
     for before, value, discount, after in zip(
         drawn.observations, drawn.returns, drawn.discounts, drawn.next_observations, strict=True
@@ -169,8 +169,8 @@ def test_replay_gets_the_same_transitions_from_every_mode(config: Environment) -
 
 
 @pytest.mark.parametrize("config", CONFIGS[:3], ids=NAMES[:3])
-def test_experience_counts_alike_in_every_mode(config: Environment) -> None:
-    worker = experience(config)
+def test_what_is_gathered_counts_alike_in_every_mode(config: Environment) -> None:
+    worker = actor(config)
     returns = []
     # Enough of lane 0's first three episodes whatever resets cost.
     for _ in range(30):

@@ -17,8 +17,8 @@ from ps_dqn import environments
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.replay import plan
-from ps_dqn.replay.replay import Transitions
-from ps_dqn.worker.actor import Experience
+from ps_dqn.replay.batch import Transitions
+from ps_dqn.worker.actor import Actor
 
 LENGTH = 4
 
@@ -193,13 +193,13 @@ def configuration(frame_stack: int, kwargs: dict[str, Any]) -> Config:
     return Config.from_values(values)
 
 
-def experience(frame_stack: int, kwargs: dict[str, Any]) -> Experience:
-    return Experience(configuration(frame_stack, kwargs), worker=0)
+def actor(frame_stack: int, kwargs: dict[str, Any]) -> Actor:
+    return Actor(configuration(frame_stack, kwargs), worker=0)
 
 
 @pytest.mark.parametrize("kwargs", [IMAGE, VECTOR, SELF_STACKING], ids=str)
 def test_replay_gives_back_the_stacks_that_were_acted_on(kwargs: dict[str, Any]) -> None:
-    worker, pairs = experience(4, kwargs), set()
+    worker, pairs = actor(4, kwargs), set()
     for _ in range(30):
         observations, states = worker.acting
         before = observations[0].reshape(4, -1)[:, 0].tolist()
@@ -207,7 +207,7 @@ def test_replay_gives_back_the_stacks_that_were_acted_on(kwargs: dict[str, Any])
         after = worker.environments.observations[0].reshape(4, -1)[:, 0].tolist()
         if after[-1] % LENGTH:  # not the first of an episode
             pairs.add((tuple(before), tuple(after)))
-    drawn = worker.memory.sample(0.0)
+    drawn = worker.memory.sample(*worker.nothing.actions.shape)
     assert isinstance(drawn, Transitions)
     sampled = {
         tuple(tuple(each.reshape(4, -1)[:, 0].tolist()) for each in pair)

@@ -4,10 +4,9 @@ What an option needs to have an effect stands beside it, and so do its limits: s
 """
 
 import json
-import math
 
+from ps_dqn.config import capacity
 from ps_dqn.config.agent import NETWORKS, Network, Value
-from ps_dqn.config.replay import REPLAY_CAPACITY
 from ps_dqn.config.run import ParameterServer
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
@@ -225,60 +224,6 @@ def _check_replay(config: Topics) -> None:
             f"--replay_compression={replay.replay_compression}: how many transitions fit is not "
             f"known beforehand, so say how much memory they may use, like --replay_memory=2GiB"
         )
-    if replay.replay_memory and replay.replay_capacity is None:
-        return  # what fits is known with the environment: see `replay_plan`
-    capacity = REPLAY_CAPACITY if replay.replay_capacity is None else replay.replay_capacity
-    check_capacity(config, capacity, f"--replay_capacity={capacity}")
-
-
-def check_capacity(config: Topics, capacity: int, flag: str) -> None:
-    """Refuses a replay too small to learn from.
-
-    Args:
-        config: the experiment.
-        capacity: of a worker's replay (transitions).
-        flag: what says so, for people.
-
-    Raises:
-        UsageError: with the flags, their values and what to do.
-    """
-    replay, envs = config.replay, config.environment.num_envs_per_worker
-    if replay.min_replay_size > capacity:
-        raise UsageError(f"--min_replay_size={replay.min_replay_size}: must not exceed {flag}")
-    # Each environment's ring holds what a draw spans, the row after it and room to write.
-    span = rows_spanned(config)
-    least = envs * (span + 2)
-    if capacity < least:
-        raise UsageError(
-            f"{flag}: {envs} environments with {_span_flags(config)} need {least} or more"
-        )
-    # The newest rows of an environment cannot be drawn, so a full ring offers this many.
-    most = envs * (math.ceil(capacity / envs) - span)
-    if replay.min_replay_size > most:
-        raise UsageError(
-            f"--min_replay_size={replay.min_replay_size}: {envs} environments with "
-            f"{flag} and {_span_flags(config)} offer {most} at most"
-        )
-
-
-def rows_spanned(config: Topics) -> int:
-    """Rows beside its first one that a draw from replay needs."""
-    replay, is_recurrent = config.replay, config.network.recurrent_size > 0
-    sequence = 0
-    if is_recurrent:
-        # A sequence begins where the period divides, so some rows may be before the first one.
-        sequence = replay.burn_in + replay.sequence_length + replay.sequence_period - 2
-    stack = config.environment.frame_stack - 1
-    return sequence + config.learning.n_step + stack
-
-
-def _span_flags(config: Topics) -> str:
-    text = f"--n_step={config.learning.n_step}"
-    if config.environment.frame_stack > 1:
-        text += f", --frame_stack={config.environment.frame_stack}"
-    if config.network.recurrent_size:
-        text += (
-            f", --burn_in={config.replay.burn_in}, --sequence_length="
-            f"{config.replay.sequence_length}, --sequence_period={config.replay.sequence_period}"
-        )
-    return text
+    transitions = capacity.of(replay)
+    if transitions is not None:  # else what fits is known with the environment: `replay.plan`
+        capacity.check(config, transitions, f"--replay_capacity={transitions}")

@@ -4,7 +4,7 @@ import dataclasses
 
 from ps_dqn.config.options import option
 
-# See `encoding`, which this module does not import because it needs NumPy.
+# Those of `wire.encoding`, which needs NumPy, so it is not imported here.
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
 # Where nothing is said; measured for 1 to 8 workers: see docs/parameter-server.md.
 OUTER_MOMENTUM, MOST_WORKERS_FOR_ROOT = 0.5, 4

@@ -132,7 +132,7 @@ def lambda_returns(
     rewards: tf.Tensor,  # [T, E]
     discounts: tf.Tensor,  # [T, E]
     next_values: tf.Tensor,  # [T, E]
-    goes_on: tf.Tensor,  # [T, E]
+    continues: tf.Tensor,  # [T, E]
     lam: float,
 ) -> tf.Tensor:
     """G_t = r_t + d_t [(1 - λ g_t) v_{t+1} + λ g_t G_{t+1}], from the last step to the first.
@@ -146,7 +146,7 @@ def lambda_returns(
         discounts: d_t = γ, and 0 where step t terminated its episode, float32 [T, E].
         next_values: v_{t+1} = max_a Q of the state after step t, which at a truncation is the
             episode's final one, float32 [T, E].
-        goes_on: g_t, 1 where step t + 1 of the rollout continues the episode of step t and else
+        continues: g_t, 1 where step t + 1 of the rollout continues the episode of step t and else
             0, float32 [T, E]. The last row counts as 0: nothing follows it.
         lam: λ, between 0 and 1.
 
@@ -154,7 +154,7 @@ def lambda_returns(
         Targets without gradient, float32 [T, E].
     """
     length = rewards.shape[0]
-    traces = lam * goes_on  # [T, E]
+    traces = lam * continues  # [T, E]
     # All but the recursion for all steps at once: G_t = fixed_t + carried_t G_{t+1}.
     fixed = rewards + discounts * (1.0 - traces) * next_values  # [T, E]
     carried = discounts * traces  # [T, E]

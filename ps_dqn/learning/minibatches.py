@@ -12,8 +12,7 @@ from ps_dqn.config import Config
 from ps_dqn.learning import losses
 from ps_dqn.learning.objectives import Bootstrap, Outcomes, make
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.replay.replay import Sequences, Transitions
-from ps_dqn.replay.rollout import Rollout
+from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.seeds import derive
 
 _FEATURES = 4  # beside the purposes of `objectives`
@@ -197,7 +196,7 @@ class RolloutSource:
             batch.rewards,
             batch.discounts,
             _split(tf.reduce_max(q_values, -1), shape),
-            batch.goes_on,
+            batch.continues,
             self._lambda,
         )
         return tf.gather(_merge(targets), batch.order)

@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from ps_dqn.errors import UsageError
 
-FORMAT = 1  # of the files; raise it when the meaning of any column changes
+FORMAT = 1  # of the files; raise it when the meaning of any array changes
 LAYOUT = "layout.json"
 LOCK = "lock"
 
 
-class Columns:
+class Arrays:
     """Named arrays, each allocated once; all of them in one folder or all in memory."""
 
     def __init__(self, folder: pathlib.Path | None, signature: dict[str, Any]):
@@ -39,7 +39,7 @@ class Columns:
         """
         self._folder = folder
         self._arrays: dict[str, np.ndarray] = {}
-        self._recorded: dict[str, Any] = {}  # of each column: shape and dtype
+        self._recorded: dict[str, Any] = {}  # of each array: shape and dtype
         self._unlock: Callable[[], object] | None = None
         self.was_there = False  # whether the arrays hold an earlier replay of this signature
         if folder is None:
@@ -67,7 +67,7 @@ class Columns:
             ValueError: the name is taken.
         """
         if name in self._arrays:
-            raise ValueError(f"{name}: there is such a column already")
+            raise ValueError(f"{name}: there is such an array already")
         if self._folder is None:
             self._arrays[name] = np.zeros(shape, dtype)
             return self._arrays[name]
@@ -98,15 +98,15 @@ class Columns:
             self._unlock()
 
     def _read_layout(self, folder: pathlib.Path) -> tuple[dict[str, Any], str]:
-        """The columns that can be used, and what is wrong if something but those is there."""
+        """The arrays that can be used, and what is wrong if something but those is there."""
         try:
             layout = json.loads((folder / LAYOUT).read_text())
-            columns = layout["columns"]
+            recorded = layout["columns"]
             if layout["format"] != FORMAT:
                 return {}, f"holds a replay of another format ({layout['format']}, now {FORMAT})"
             if layout["signature"] != self._signature:
                 return {}, "holds a replay of another layout"
-            for name, described in columns.items():
+            for name, described in recorded.items():
                 if _path(folder, name).stat().st_size != _num_bytes(described):
                     return {}, f"has a {name}.bin of a wrong size"
         except FileNotFoundError as error:
@@ -115,7 +115,7 @@ class Columns:
             return {}, f"has no {pathlib.Path(error.filename).name}"
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             return {}, f"has a {LAYOUT} that cannot be read ({error})"
-        return columns, ""
+        return recorded, ""
 
     def _write_layout(self, folder: pathlib.Path) -> None:
         layout = {"format": FORMAT, "signature": self._signature, "columns": self._recorded}
@@ -130,7 +130,7 @@ def _path(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 def _num_bytes(described: list[Any]) -> int:
     shape, dtype = described
-    # A file of no bytes cannot be mapped, so a column has at least one.
+    # A file of no bytes cannot be mapped, so an array has at least one.
     return max(1, math.prod(shape) * np.dtype(dtype).itemsize)
 
 

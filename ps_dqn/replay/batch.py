@@ -1,62 +1,118 @@
-"""What a worker hands to the update loop for one push, by shape.
+"""What a worker hands to the update loop for one push.
 
-Shapes: M minibatches (= local updates) of B items each; see `Transitions`, `Sequences`, `Rollout`.
+Each field says its dtype and the names of its axes, which both sides read: the worker fills arrays
+of these shapes, and the closure that asks for them says so beforehand.
+
+Axes: M minibatches (= local updates) of B items each; T trained rows of a sequence and L rows in
+all; T vector steps of E environments in a rollout; S numbers of recurrent state. An `observation`
+is of the shape and dtype in which the environment's are stored.
 """
+
+import typing
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ps_dqn.config import Config
+from ps_dqn.config import Config, capacity
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.replay.replay import Sequences, Transitions
-from ps_dqn.replay.rollout import Rollout
+
+
+class Transitions(NamedTuple):
+    """n-step transitions: from a state to the state n steps later or where its episode ended."""
+
+    observations: Annotated[np.ndarray, "observation M B"]
+    actions: Annotated[np.ndarray, "int32 M B"]
+    returns: Annotated[np.ndarray, "float32 M B"]  # Σ γ^k r_k
+    discounts: Annotated[np.ndarray, "float32 M B"]  # γ^length, 0 where the episode terminated
+    next_observations: Annotated[np.ndarray, "observation M B"]
+    weights: Annotated[np.ndarray, "float32 M B"]  # importance-sampling weights, 1 where none
+
+
+class Sequences(NamedTuple):
+    """Successive rows, of one or more episodes, some of which are trained on.
+
+    The first rows warm up a recurrent state, the last n only end returns (R2D2, Kapturowski et al.
+    2019).
+    """
+
+    observations: Annotated[np.ndarray, "observation M B L"]  # L = burn_in + T + n
+    starts: Annotated[np.ndarray, "bool M B L"]  # begins an episode, so a state is reset before it
+    states: Annotated[np.ndarray, "float32 M B S"]  # the recurrent state before the first row
+    actions: Annotated[np.ndarray, "int32 M B T"]  # of rows burn_in … burn_in + T - 1
+    returns: Annotated[np.ndarray, "float32 M B T"]  # Σ γ^k r_k
+    discounts: Annotated[np.ndarray, "float32 M B T"]  # γ^length, 0 where the episode terminated
+    bootstraps: Annotated[np.ndarray, "int32 M B T"]  # which of the L rows a return bootstraps from
+    weights: Annotated[np.ndarray, "float32 M B T"]  # of importance, 0 where a row is no transition
+
+
+class Rollout(NamedTuple):
+    """T steps of E environments, and the order in which they are learned from."""
+
+    observations: Annotated[np.ndarray, "observation T E"]
+    actions: Annotated[np.ndarray, "int32 T E"]
+    rewards: Annotated[np.ndarray, "float32 T E"]
+    discounts: Annotated[np.ndarray, "float32 T E"]  # γ, 0 where the episode terminated
+    next_observations: Annotated[np.ndarray, "observation T E"]  # of ended episodes, their last
+    continues: Annotated[np.ndarray, "float32 T E"]  # 1 where the next step continues the episode
+    weights: Annotated[np.ndarray, "float32 T E"]  # 0 where the step was a reset
+    order: Annotated[np.ndarray, "int32 M B"]  # steps as t·E + e; every T·E of them all steps once
+
 
 Batch = Transitions | Sequences | Rollout
 
 
-def zero_batch(config: Config, environment: EnvironmentSpec) -> Batch:
-    """A batch of the configured kind that holds nothing: its shapes and dtypes, and zeros."""
-    updates, size = config.parameter_server.local_updates, config.learning.batch_size
-    shape = (updates, size)
+class Spec(NamedTuple):
+    """What an array is like."""
 
-    def observations(*leading: int) -> np.ndarray:
-        return np.zeros((*leading, *environment.observation_shape), environment.observation_dtype)
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
-    def floats(*leading: int) -> np.ndarray:
-        return np.zeros(leading, np.float32)
 
-    def whole(*leading: int) -> np.ndarray:
-        return np.zeros(leading, np.int32)
+def field_specs(
+    kind: type[Batch],
+    sizes: Mapping[str, int],
+    observation_shape: tuple[int, ...],
+    observation_dtype: np.dtype,
+) -> dict[str, Spec]:
+    """What the fields of a kind of batch are like.
 
+    Args:
+        kind: of batch.
+        sizes: of the axes, by the names that its fields give them.
+        observation_shape: of one observation.
+        observation_dtype: as observations are stored.
+    """
+    specs = {}
+    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+        dtype, *axes = hint.__metadata__[0].split()
+        shape = tuple(sizes[axis] for axis in axes)
+        if dtype == "observation":
+            specs[name] = Spec(shape + observation_shape, np.dtype(observation_dtype))
+        else:
+            specs[name] = Spec(shape, np.dtype(dtype))
+    return specs
+
+
+def batch_specs(
+    config: Config, environment: EnvironmentSpec
+) -> tuple[type[Batch], dict[str, Spec]]:
+    """The kind of batch that an experiment learns from, and what its fields are like."""
+    item = capacity.item(config)
+    sizes = {"M": config.parameter_server.local_updates, "B": config.learning.batch_size}
+    kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
-        steps = (config.vector_steps_per_push, config.environment.num_envs_per_worker)
-        return Rollout(
-            observations(*steps),
-            whole(*steps),
-            floats(*steps),
-            floats(*steps),
-            observations(*steps),
-            floats(*steps),
-            floats(*steps),
-            whole(*shape),
-        )
-    if config.network.recurrent_size:
-        trained = (*shape, config.replay.sequence_length)
-        rows = config.replay.burn_in + config.replay.sequence_length + config.learning.n_step
-        return Sequences(
-            observations(*shape, rows),
-            np.zeros((*shape, rows), np.bool_),
-            floats(*shape, config.state_size),
-            whole(*trained),
-            floats(*trained),
-            floats(*trained),
-            whole(*trained),
-            floats(*trained),
-        )
-    return Transitions(
-        observations(*shape),
-        whole(*shape),
-        floats(*shape),
-        floats(*shape),
-        observations(*shape),
-        floats(*shape),
-    )
+        kind = Rollout
+        envs = config.environment.num_envs_per_worker
+        sizes |= {"T": config.vector_steps_per_push, "E": envs}
+    elif item.sequence_length:
+        kind = Sequences
+        sizes |= {"T": item.sequence_length, "L": item.span, "S": config.state_size}
+    shape, dtype = environment.observation_shape, environment.observation_dtype
+    return kind, field_specs(kind, sizes, shape, dtype)
+
+
+def zero_batch(config: Config, environment: EnvironmentSpec) -> Batch:
+    """A batch of the configured kind that holds nothing but zeros."""
+    kind, specs = batch_specs(config, environment)
+    return kind(**{name: np.zeros(*spec) for name, spec in specs.items()})

@@ -16,8 +16,8 @@ _UNITS = {"": 1, "B": 1} | {
     for suffix, base in (("B", 1000), ("IB", 1024))
     for power, letter in enumerate("KMGT", start=1)
 }
-_COLUMNS = 4 + 4 + 1 + 1  # bytes of a row: action, reward, end, flags
-_SEAL = 4 + 8  # checksum, position
+_FACTS = 4 + 4 + 1 + 1  # bytes of a row: action, reward, end, flags
+_CHECKSUM = 4 + 8  # with its position
 _COMPRESSED = 8 + 4  # where a row's bytes begin, and how many they are
 _TREE_NODE = 8  # a sum
 
@@ -63,14 +63,14 @@ def show(nbytes: int) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class Limit:
     """An amount of memory, and what it is of."""
 
     nbytes: int
     what: str  # goes after the amount: 2.0 GiB of the machine
 
 
-def available(root: pathlib.Path = pathlib.Path("/"), machine_bytes: int | None = None) -> Memory:
+def available(root: pathlib.Path = pathlib.Path("/"), machine_bytes: int | None = None) -> Limit:
     """The most memory this process may ever use, whatever others use now.
 
     Args:
@@ -85,8 +85,8 @@ def available(root: pathlib.Path = pathlib.Path("/"), machine_bytes: int | None 
         machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = min(_container_limits(root), default=machine_bytes)
     if limit < machine_bytes:
-        return Memory(limit, "of the container's limit")
-    return Memory(machine_bytes, "of the machine")
+        return Limit(limit, "of the container's limit")
+    return Limit(machine_bytes, "of the machine")
 
 
 def _container_limits(root: pathlib.Path) -> list[int]:
@@ -123,7 +123,7 @@ def _limits(mount: pathlib.Path, path: str, name: str) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What a worker's `ps_dqn.replay.replay.Replay` keeps for each row, in numbers of bytes."""
+    """What a worker's replay keeps for each row, in numbers of bytes."""
 
     num_envs: int
     observation_bytes: int  # of one row: of the newest frame only if frames are stacked
@@ -134,24 +134,24 @@ class Contents:
     prioritized: bool = False
     persistent: bool = False
     state_bytes: int = 0  # of a recurrent state, kept once for each sequence
-    sequence_period: int = 1  # rows from one sequence's beginning to the next one's
+    period: int = 1  # rows from where a sequence may begin to where the next one may
 
     def nbytes(self, rows: int) -> int:
         """Bytes of a replay with `rows` rows for each environment, once it is full.
 
         Args:
-            rows: a multiple of `sequence_period`.
+            rows: a multiple of `period`.
         """
         total = self.num_envs * rows
         return self._tables(rows) + total * (self.compressed_bytes or self.observation_bytes)
 
     def rows_that_fit(self, budget: int) -> int:
-        """The most rows for each environment, a multiple of `sequence_period`, in a budget (bytes).
+        """The most rows for each environment, a multiple of `period`, in a budget (bytes).
 
         Returns:
             0 if not even the first rows fit.
         """
-        period = self.sequence_period
+        period = self.period
         low, high = 0, budget // (self.num_envs * period) + 1
         while high - low > 1:  # low fits (or is 0), high does not
             middle = (low + high) // 2
@@ -165,10 +165,10 @@ class Contents:
     def _tables(self, rows: int) -> int:
         """Bytes of everything but the observations."""
         total = self.num_envs * rows
-        row = _COLUMNS
+        row = _FACTS
         row += _COMPRESSED if self.compressed_bytes else 0
-        row += _SEAL if self.persistent else 0
-        sequences = total // self.sequence_period
+        row += _CHECKSUM if self.persistent else 0
+        sequences = total // self.period
         nbytes = total * row + sequences * self.state_bytes
         if self.prioritized:
             leaves = 1 << max(sequences - 1, 1).bit_length()

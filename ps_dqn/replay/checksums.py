@@ -1,8 +1,8 @@
 """Checksums of a replay's rows, so that after any crash only whole rows are used again.
 
-A row is sealed after it was written: CRC-32 (zlib) over its absolute position and all of its
-bytes. A process killed between the two, a page of a file that was lost, or bytes that changed leave
-a row whose seal does not fit, and it is not used.
+A row's checksum is stored after the row was written: CRC-32 (zlib) over its absolute position and
+all of its bytes. A process killed between the two, a page of a file that was lost, or bytes that
+changed leave a row whose checksum does not fit, and it is not used.
 
 A position counts an environment's rows from the first it ever wrote, so it is larger than the
 ring: position p is in row `env * rows_per_env + p % rows_per_env`.
@@ -10,40 +10,36 @@ ring: position p is in row `env * rows_per_env + p % rows_per_env`.
 
 import zlib
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from ps_dqn.replay.arrays import Arrays
 
 
-class _Columns(Protocol):
-    def add(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray: ...
-
-
-class Seals:
-    """A seal for each row, in columns of their own."""
+class Checksums:
+    """A checksum for each row, in arrays of their own."""
 
     def __init__(
         self,
-        columns: _Columns,
+        arrays: Arrays,
         total_rows: int,
         parts: Callable[[int], Iterable[bytes | memoryview]],
     ):
-        """Adds its columns.
+        """Adds its arrays.
 
         Args:
-            columns: `ps_dqn.replay.arrays.Columns` of the replay.
+            arrays: those of the replay.
             total_rows: of all environments.
             parts: gives all bytes of a row, as buffers, in an order that never changes. It is
-                asked about damaged rows too, and must not fail for them.
+                called for damaged rows too, and must not fail for them.
         """
-        self._sums = columns.add("seal_sums", (total_rows,), np.uint32)
+        self._sums = arrays.add("seal_sums", (total_rows,), np.uint32)
         # The position plus one: a row that was never written has 0.
-        self._numbers = columns.add("seal_numbers", (total_rows,), np.int64)
+        self._numbers = arrays.add("seal_numbers", (total_rows,), np.int64)
         self._parts = parts
 
-    def seal(self, rows: np.ndarray, positions: np.ndarray) -> None:
-        """Seals rows that are completely written.
+    def update(self, rows: np.ndarray, positions: np.ndarray) -> None:
+        """Stores the checksums of rows that are completely written.
 
         Args:
             rows: int [e].
@@ -78,7 +74,7 @@ class Seals:
         return first, end
 
     def _whole(self, base: int, rows_per_env: int) -> np.ndarray:
-        """Positions of an environment's rows whose seals fit, ascending."""
+        """Positions of an environment's rows whose checksums fit, ascending."""
         numbers = self._numbers[base : base + rows_per_env]
         positions = numbers - 1
         # Only the position that belongs into a row can be right there.

@@ -5,42 +5,34 @@ environment's absolute position, counted from the first it ever wrote.
 """
 
 import importlib
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ps_dqn.errors import UsageError
+from ps_dqn.replay.arrays import Arrays
 
 CODECS = ("lz4",)
-
-
-class _Columns(Protocol):
-    def add(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray: ...
 
 
 class Plain:
     """An array of rows; nothing is ever forgotten before its row is written again."""
 
     def __init__(
-        self, columns: _Columns, total_rows: int, shape: tuple[int, ...], dtype: npt.DTypeLike
+        self, arrays: Arrays, total_rows: int, shape: tuple[int, ...], dtype: npt.DTypeLike
     ):
-        """Adds its column.
+        """Adds its array.
 
         Args:
-            columns: `ps_dqn.replay.arrays.Columns` of the replay.
+            arrays: those of the replay.
             total_rows: E·R.
             shape: of one observation.
             dtype: as observations are stored.
         """
-        self._rows = columns.add("observations", (total_rows, *shape), dtype)
+        self._rows = arrays.add("observations", (total_rows, *shape), dtype)
         self._bytes = self._rows.reshape(-1).view(np.uint8).data
         self._row_bytes = self._rows.nbytes // total_rows
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of all rows (bytes)."""
-        return self._rows.nbytes
 
     def write(self, rows: np.ndarray, observations: np.ndarray, positions: np.ndarray) -> None:
         """Stores observations.
@@ -61,7 +53,7 @@ class Plain:
         return np.zeros(len(envs), np.int64)
 
     def restore(self, first: np.ndarray, end: np.ndarray) -> None:
-        """Goes on after a restart; see `Compressed.restore`. Here there is nothing to do."""
+        """Keeps these rows after a restart: all are where they were."""
 
     def checksum_parts(self, row: int) -> tuple[memoryview, ...]:
         """All bytes stored for a row."""
@@ -77,17 +69,17 @@ class Compressed:
 
     def __init__(
         self,
-        columns: _Columns,
+        arrays: Arrays,
         num_envs: int,
         rows_per_env: int,
         shape: tuple[int, ...],
         arena_bytes: int,
         codec: str,
     ):
-        """Adds its columns.
+        """Adds its arrays.
 
         Args:
-            columns: `ps_dqn.replay.arrays.Columns` of the replay.
+            arrays: those of the replay.
             num_envs: E.
             rows_per_env: R.
             shape: of one observation, of uint8.
@@ -109,19 +101,14 @@ class Compressed:
                 f"environments need {num_envs * least:,} at least: give it more memory"
             )
         total_rows = num_envs * rows_per_env
-        self._arena = columns.add("arena", (num_envs * self._ring,), np.uint8)
+        self._arena = arrays.add("arena", (num_envs * self._ring,), np.uint8)
         # Where a row's bytes begin, counted as positions are: an offset modulo the ring's size.
-        self._starts = columns.add("starts", (total_rows,), np.int64)
-        self._lengths = columns.add("lengths", (total_rows,), np.int32)
+        self._starts = arrays.add("starts", (total_rows,), np.int64)
+        self._lengths = arrays.add("lengths", (total_rows,), np.int32)
         self._heads = np.zeros(num_envs, np.int64)  # where the next bytes go
         self._oldest = np.zeros(num_envs, np.int64)
         self._bytes = self._arena.data
         self._tables = [table.view(np.uint8).data for table in (self._starts, self._lengths)]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arena and the tables of its rows (bytes)."""
-        return self._arena.nbytes + self._starts.nbytes + self._lengths.nbytes
 
     def write(self, rows: np.ndarray, observations: np.ndarray, positions: np.ndarray) -> None:
         """Compresses and stores observations, and forgets the oldest ones where it must.
@@ -138,7 +125,7 @@ class Compressed:
             packed = compress(np.ascontiguousarray(observation), store_size=False)
             env = row // self._rows_per_env
             length = len(packed)
-            start = self._place(env, position, length)
+            start = self._allocate(env, position, length)
             self._starts[row] = start
             self._lengths[row] = length
             begin = env * self._ring + start % self._ring
@@ -149,18 +136,18 @@ class Compressed:
 
         Each distinct row is decompressed once, so ask for everything in one call.
         """
-        distinct, places = np.unique(rows, return_inverse=True)
+        distinct, indices = np.unique(rows, return_inverse=True)
         starts = self._begins(distinct)
         ends = starts + self._lengths[distinct]
         # Into memory that is there: joining the pieces afterwards takes three times as long.
         observations = np.empty((distinct.size, *self._shape), np.uint8)
         into = observations.reshape(-1).data
         data, size, decompress = self._bytes, self._size, self._codec.decompress
-        place = 0
+        offset = 0
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            into[place : place + size] = decompress(data[start:end], uncompressed_size=size)
-            place += size
-        return observations.take(places.reshape(rows.shape), axis=0)
+            into[offset : offset + size] = decompress(data[start:end], uncompressed_size=size)
+            offset += size
+        return observations.take(indices.reshape(rows.shape), axis=0)
 
     def oldest(self, envs: np.ndarray) -> np.ndarray:
         """First absolute position whose bytes are still there, int64 [e]."""
@@ -194,7 +181,7 @@ class Compressed:
         """Where the bytes of rows begin in the arena, int64 [e]."""
         return rows // self._rows_per_env * self._ring + self._starts[rows] % self._ring
 
-    def _place(self, env: int, position: int, length: int) -> int:
+    def _allocate(self, env: int, position: int, length: int) -> int:
         """Makes room; returns where it begins in the environment's endless line of bytes."""
         ring, rows = self._ring, self._rows_per_env
         start = int(self._heads[env])

@@ -1,15 +1,20 @@
-"""Which replay an experiment asks for: its layout, its size in bytes and its sampler."""
+"""Which memory an experiment has: a replay with its layout, size and sampler, or a rollout."""
 
 import dataclasses
 import math
+import pathlib
 
-from ps_dqn.config import Config, checks
-from ps_dqn.config.replay import REPLAY_CAPACITY
+import numpy as np
+
+from ps_dqn.config import Config, capacity
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
 from ps_dqn.replay.frames import load_codec, most_bytes
-from ps_dqn.replay.replay import Layout
+from ps_dqn.replay.memory import Memory
+from ps_dqn.replay.replay import Replay
+from ps_dqn.replay.ring import Layout
+from ps_dqn.replay.rollout import RolloutBuffer
 from ps_dqn.replay.samplers import Prioritized, Recent, Sampler, Uniform
 
 # What compression is expected to make of a frame when room is divided between the frames and the
@@ -63,25 +68,56 @@ def plan_replay(config: Config, environment: EnvironmentSpec) -> Plan:
         environment: what is acted in.
 
     Raises:
-        UsageError: what fits is too little, or observations cannot be kept as asked for.
+        UsageError: what fits is too little, or observations cannot be kept as wanted.
     """
     replay, envs = config.replay, config.environment.num_envs_per_worker
     contents = _contents(config, environment)
     limit = budget.parse(replay.replay_memory) if replay.replay_memory else None
-    capacity = replay.replay_capacity
-    if limit is None and capacity is None:
-        capacity = REPLAY_CAPACITY
-    period, flag = contents.sequence_period, f"--replay_capacity={capacity}"
-    rows = 0 if capacity is None else math.ceil(capacity / envs / period) * period
+    transitions = capacity.of(replay)
+    period, flag = contents.period, f"--replay_capacity={transitions}"
+    rows = 0 if transitions is None else math.ceil(transitions / envs / period) * period
     if limit is not None:
         fitting = contents.rows_that_fit(limit)
-        if capacity is None or fitting < rows:
+        if transitions is None or fitting < rows:
             rows, flag = fitting, f"--replay_memory={replay.replay_memory}"
-        checks.check_capacity(config, envs * rows, f"{flag} ({envs * rows:,} transitions)")
+        capacity.check(config, envs * rows, f"{flag} ({envs * rows:,} transitions)")
     nbytes, arena_bytes = contents.nbytes(rows), 0
     if limit is not None and contents.compressed_bytes:
         arena_bytes, nbytes = _arena(config, contents, rows, limit)
     return Plan(_layout(config, environment, rows, arena_bytes), nbytes, flag)
+
+
+def make_memory(
+    config: Config,
+    environment: EnvironmentSpec,
+    rng: np.random.Generator,
+    folder: pathlib.Path | None,
+) -> Memory:
+    """The memory of one worker.
+
+    Args:
+        config: the experiment.
+        environment: what is acted in.
+        rng: its own generator.
+        folder: where replay is kept; None keeps it in memory.
+
+    Raises:
+        UsageError: it does not fit into the machine's memory, or cannot be as wanted.
+    """
+    if config.replay.replay == "rollout":
+        return RolloutBuffer(
+            config.vector_steps_per_push,
+            config.environment.num_envs_per_worker,
+            environment.observation_shape,
+            environment.observation_dtype,
+            config.learning.gamma,
+            rng,
+        )
+    plan = plan_replay(config, environment)
+    if folder is None:
+        plan.check_memory(1)
+    layout = dataclasses.replace(plan.layout, folder=folder)
+    return Replay(layout, make_sampler(config), rng, config.replay.min_replay_size)
 
 
 def make_sampler(config: Config) -> Sampler:
@@ -91,8 +127,8 @@ def make_sampler(config: Config) -> Sampler:
         return Prioritized(replay.priority_alpha, replay.priority_beta, replay.priority_epsilon)
     if replay.replay == "recent":
         # It counts what it draws, which sequences may be.
-        period = replay.sequence_period if config.state_size else 1
-        return Recent(replay.recency_eta, math.ceil(replay.recency_min_size / period))
+        smallest = math.ceil(replay.recency_min_size / capacity.item(config).period)
+        return Recent(replay.recency_eta, smallest)
     return Uniform()
 
 
@@ -108,7 +144,7 @@ def _arena(config: Config, contents: budget.Contents, rows: int, limit: int) -> 
     wanted = contents.arena_bytes(limit, rows)
     arena_bytes = min(wanted, envs * rows * largest)
     least = min(rows, arena_bytes // envs // largest)
-    checks.check_capacity(
+    capacity.check(
         config,
         envs * least,
         f"--replay_memory={config.replay.replay_memory} (at least {envs * least:,} transitions, "
@@ -137,25 +173,21 @@ def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
         prioritized=replay.replay == "prioritized",
         persistent=replay.replay_files,
         state_bytes=4 * config.state_size,
-        sequence_period=replay.sequence_period if config.state_size else 1,
+        period=capacity.item(config).period,
     )
 
 
 def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes: int) -> Layout:
-    replay, is_recurrent = config.replay, config.state_size > 0
     return Layout(
         num_envs=config.environment.num_envs_per_worker,
         rows=rows,
         observation_shape=environment.observation_shape,
         observation_dtype=environment.observation_dtype,
-        n_step=config.learning.n_step,
+        item=capacity.item(config),
         gamma=config.learning.gamma,
         frame_stack=config.environment.frame_stack,
-        compression=replay.replay_compression,
+        compression=config.replay.replay_compression,
         arena_bytes=arena_bytes,
-        burn_in=replay.burn_in if is_recurrent else 0,
-        sequence_length=replay.sequence_length if is_recurrent else 0,
-        sequence_period=replay.sequence_period if is_recurrent else 0,
         state_size=config.state_size,
         source=f"{config.environment.env_id} {config.environment.env_kwargs}",
     )

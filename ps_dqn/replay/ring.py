@@ -12,16 +12,17 @@ Shapes: E environments, R rows for each, k frames in a stack, S numbers of recur
 
 import dataclasses
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
-from ps_dqn.replay.arrays import Columns
-from ps_dqn.replay.checksums import Seals
+from ps_dqn.replay.arrays import Arrays
+from ps_dqn.replay.checksums import Checksums
 from ps_dqn.replay.frames import Compressed, Plain
 
-GOES_ON, TRUNCATED, TERMINATED = 0, 1, 2
+CONTINUES, TRUNCATED, TERMINATED = 0, 1, 2
 # Flags of a row. BEGINS: the row before it is no transition.
 IS_TRANSITION, BEGINS, FORGOTTEN = 1, 2, 128
 
@@ -34,31 +35,36 @@ class Layout:
     rows: int  # R, rounded up to a multiple of the sequence period
     observation_shape: tuple[int, ...]  # as the network sees it; the newest of a stack is last
     observation_dtype: np.dtype
-    n_step: int
+    item: Item  # what is drawn
     gamma: float  # discount per environment step
     frame_stack: int = 1  # k; above 1, the observation's first axis has k frames
     compression: str = "none"  # or one of `ps_dqn.replay.frames.CODECS`
     arena_bytes: int = 0  # for all compressed observations
     folder: pathlib.Path | None = None  # everything is kept in files here
-    burn_in: int = 0  # of a sequence: rows before the trained ones
-    sequence_length: int = 0  # trained rows of a sequence; 0: single transitions
-    sequence_period: int = 0  # sequences begin at positions that this divides
     state_size: int = 0  # S
     source: str = ""  # what is acted in; files of another source are not used
 
-    @property
-    def period(self) -> int:
-        """Positions from where an item may begin to where the next one may."""
-        return self.sequence_period if self.sequence_length else 1
 
-    @property
-    def span(self) -> int:
-        """Rows of an item: from its first to the last it may bootstrap from."""
-        return self.burn_in + max(self.sequence_length, 1) + self.n_step
+class Rows(NamedTuple):
+    """What is written at once: a row for each of some environments."""
+
+    envs: np.ndarray  # int [e], each at most once
+    observations: np.ndarray  # before the action, [e, …]
+    actions: np.ndarray  # int [e]
+    rewards: np.ndarray  # float [e]
+    ends: np.ndarray  # `CONTINUES`, `TRUNCATED` or `TERMINATED`, [e]
+    is_transition: np.ndarray  # False for an episode's last observation, bool [e]
+    states: np.ndarray | None = None  # before the action, float32 [e, S]; None: zeros
+
+    @classmethod
+    def of_observations(cls, envs: np.ndarray, observations: np.ndarray) -> "Rows":
+        """Rows that are no transitions."""
+        nothing = np.zeros(len(envs), np.uint8)
+        return cls(envs, observations, nothing, nothing, nothing, nothing)
 
 
-class Rows:
-    """Rings of rows; position p of an environment is in row R·env + p mod R.
+class Ring:
+    """A ring of rows for each environment; its position p is in row R·env + p mod R.
 
     Positions are absolute: they count from the first row an environment ever wrote.
     """
@@ -67,63 +73,57 @@ class Rows:
         """Allocates all memory; with a folder, goes on with the whole rows in it.
 
         Raises:
-            UsageError: the folder, the compression or the stacks cannot be as asked for.
+            UsageError: the folder, the compression or the stacks cannot be as wanted.
         """
         self._stack = layout.frame_stack
-        self._period = layout.period
-        self._state_size = layout.state_size
-        self.per_env = -(-layout.rows // layout.period) * layout.period  # R
+        self._period = layout.item.period
+        self.per_env = -(-layout.rows // layout.item.period) * layout.item.period  # R
         envs, total = layout.num_envs, layout.num_envs * self.per_env
-        self.columns = Columns(layout.folder, self._signature(layout))
+        self.arrays = Arrays(layout.folder, self._signature(layout))
         self._frames = self._storage(layout)
-        self.actions = self.columns.add("actions", (total,), np.int32)
-        self.rewards = self.columns.add("rewards", (total,), np.float32)
-        self.ends = self.columns.add("ends", (total,), np.uint8)
-        self.flags = self.columns.add("flags", (total,), np.uint8)
+        self.actions = self.arrays.add("actions", (total,), np.int32)
+        self.rewards = self.arrays.add("rewards", (total,), np.float32)
+        self.ends = self.arrays.add("ends", (total,), np.uint8)
+        self.flags = self.arrays.add("flags", (total,), np.uint8)
         facts = [self.actions, self.rewards, self.ends, self.flags]
         self._facts = [(each.view(np.uint8).data, each.itemsize) for each in facts]
         self._states: np.ndarray | None = None
         if layout.state_size:
-            shape = (total // layout.period, layout.state_size)
-            self._states = self.columns.add("states", shape, np.float32)
+            shape = (total // layout.item.period, layout.state_size)
+            self._states = self.arrays.add("states", shape, np.float32)
         self.written = np.zeros(envs, np.int64)  # the position to be written next
         self._first = np.zeros(envs, np.int64)  # the first position that is usable
-        self._goes_on = np.zeros(envs, np.bool_)  # whether the newest row is a transition
+        self._continues = np.zeros(envs, np.bool_)  # whether the newest row is a transition
         # All but the oldest frame of each newest stack: what the next one must begin with.
         newest = (envs, self._stack - 1, *self._frame_shape(layout))
         self._newest = np.zeros(newest, layout.observation_dtype)
-        self._seals: Seals | None = None
+        self._checksums: Checksums | None = None
         if layout.folder is not None:
-            self._seals = Seals(self.columns, total, self._parts)
-            if self.columns.was_there:
-                self._recover(self._seals)
+            self._checksums = Checksums(self.arrays, total, self._parts)
+            if self.arrays.was_there:
+                self._recover(self._checksums)
 
     @property
     def nbytes(self) -> int:
-        """Memory or disk of all columns and of the newest stacks, once full (bytes)."""
-        return self.columns.nbytes + self._newest.nbytes
+        """Memory or disk of all arrays and of the newest stacks, once full (bytes)."""
+        return self.arrays.nbytes + self._newest.nbytes
 
-    def append(
-        self,
-        envs: np.ndarray,
-        observations: np.ndarray,
-        actions: np.ndarray,
-        rewards: np.ndarray,
-        ends: np.ndarray,
-        is_transition: np.ndarray,
-        states: np.ndarray | None,
-    ) -> None:
-        """Writes one row for each of some environments; see `Replay.append`."""
-        if states is None:
-            states = np.zeros((len(envs), self._state_size), np.float32)
+    def append(self, rows: Rows) -> None:
+        """Writes one row for each of some environments.
+
+        Raises:
+            UsageError: frames are to be stored one by one, and an observation is not the stack
+                before it moved by one frame.
+        """
         if self._stack > 1:
-            begins = ~self._goes_on[envs]
+            envs, observations = rows.envs, rows.observations
+            begins = ~self._continues[envs]
             self._check(envs[~begins], observations[~begins])
             self._newest[envs] = observations[:, 1:]
             if begins.any():
                 self._write_older_frames(envs[begins], observations[begins])
-            observations = observations[:, -1]
-        self._write(envs, observations, actions, rewards, ends, is_transition, states)
+            rows = rows._replace(observations=observations[:, -1])
+        self._write(rows)
 
     def oldest(self) -> np.ndarray:
         """The first position of each environment whose observation can be read, int64 [E]."""
@@ -132,11 +132,11 @@ class Rows:
         return oldest + self._stack - 1  # before it are the older frames of its stack
 
     def follow(self, base: np.ndarray, slots: np.ndarray, offsets: range) -> np.ndarray:
-        """Rows at offsets from places in rings.
+        """Rows at offsets from slots of rings.
 
         Args:
             base: R·env, int [...].
-            slots: places in a ring, int [...]; with an offset, from -R to less than 2R.
+            slots: positions modulo R, int [...]; with an offset, from -R to less than 2R.
             offsets: D of them.
 
         Returns:
@@ -149,7 +149,7 @@ class Rows:
         return moved + base
 
     def read(self, base: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Observations at places in rings, given as for `follow`: [..., *observation shape]."""
+        """Observations at slots of rings, given as for `follow`: [..., *observation shape]."""
         if self._stack == 1:
             return self._frames.read(self.follow(base, slots, range(1))[0])
         rows = self.follow(base, slots, range(1 - self._stack, 1))  # [k, ...]
@@ -171,7 +171,7 @@ class Rows:
             "frame_stack": layout.frame_stack,
             "compression": layout.compression,
             "arena_bytes": layout.arena_bytes,
-            "period": layout.period,
+            "period": layout.item.period,
             "state_size": layout.state_size,
             "source": layout.source,
         }
@@ -191,9 +191,9 @@ class Rows:
     def _storage(self, layout: Layout) -> Plain | Compressed:
         shape, total = self._frame_shape(layout), layout.num_envs * self.per_env
         if layout.compression == "none":
-            return Plain(self.columns, total, shape, layout.observation_dtype)
+            return Plain(self.arrays, total, shape, layout.observation_dtype)
         return Compressed(
-            self.columns,
+            self.arrays,
             layout.num_envs,
             self.per_env,
             shape,
@@ -214,38 +214,29 @@ class Rows:
                 )
 
     def _write_older_frames(self, envs: np.ndarray, observations: np.ndarray) -> None:
-        nothing = np.zeros(len(envs), np.uint8)
-        states = np.zeros((len(envs), self._state_size), np.float32)
         for frame in range(self._stack - 1):
-            frames = observations[:, frame]
-            self._write(envs, frames, nothing, nothing, nothing, nothing, states)
+            self._write(Rows.of_observations(envs, observations[:, frame]))
 
-    def _write(
-        self,
-        envs: np.ndarray,
-        frames: np.ndarray,
-        actions: np.ndarray,
-        rewards: np.ndarray,
-        ends: np.ndarray,
-        is_transition: np.ndarray,
-        states: np.ndarray,
-    ) -> None:
+    def _write(self, rows: Rows) -> None:
+        """Writes rows whose observations are what is stored of them."""
+        envs = rows.envs
         positions = self.written[envs]
-        rows = envs * self.per_env + positions % self.per_env
-        self._frames.write(rows, frames, positions)
-        self.actions[rows] = actions
-        self.rewards[rows] = rewards
-        self.ends[rows] = ends
-        self.flags[rows] = np.where(is_transition, IS_TRANSITION, 0) | np.where(
-            self._goes_on[envs], 0, BEGINS
+        where = envs * self.per_env + positions % self.per_env
+        self._frames.write(where, rows.observations, positions)
+        self.actions[where] = rows.actions
+        self.rewards[where] = rows.rewards
+        self.ends[where] = rows.ends
+        self.flags[where] = np.where(rows.is_transition, IS_TRANSITION, 0) | np.where(
+            self._continues[envs], 0, BEGINS
         )
         if self._states is not None:
             kept = positions % self._period == 0
-            self._states[rows[kept] // self._period] = states[kept]
-        if self._seals is not None:
-            self._seals.seal(rows, positions)
+            states = 0 if rows.states is None else rows.states[kept]
+            self._states[where[kept] // self._period] = states
+        if self._checksums is not None:
+            self._checksums.update(where, positions)
         self.written[envs] += 1
-        self._goes_on[envs] = is_transition
+        self._continues[envs] = rows.is_transition
 
     def _parts(self, row: int) -> list[memoryview]:
         """All bytes of a row."""
@@ -255,14 +246,14 @@ class Rows:
             parts.append(self._states[row // self._period].data.cast("B"))
         return parts
 
-    def _recover(self, seals: Seals) -> None:
+    def _recover(self, checksums: Checksums) -> None:
         """Goes on after the longest run of whole rows that each environment has."""
-        first, end = seals.recover(len(self.written), self.per_env)
+        first, end = checksums.recover(len(self.written), self.per_env)
         for env in range(len(first)):
             if end[env] - first[env] < 2:  # not even one transition
                 first[env] = end[env] = 0
             # Rows that are left out must never look like successors of rows still to be written:
-            # with these flags their seals fit no more.
+            # with these flags their checksums fit no more.
             ring = np.arange(env * self.per_env, (env + 1) * self.per_env)
             run = ring[np.arange(first[env], end[env]) % self.per_env]
             self.flags[np.setdiff1d(ring, run)] = FORGOTTEN
@@ -273,9 +264,9 @@ class Rows:
         # The environments are new ones, so what the newest rows led to is unknown: they are where
         # their episodes were cut off, and the rows before them are the last transitions.
         before, newest = self.follow(base, slots, range(-1, 1))
-        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == GOES_ON)]
+        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == CONTINUES)]
         self.ends[cut] = TRUNCATED
         self.flags[newest] &= BEGINS
-        seals.seal(before, end[envs] - 2)
-        seals.seal(newest, end[envs] - 1)
-        self.columns.flush()
+        checksums.update(before, end[envs] - 2)
+        checksums.update(newest, end[envs] - 1)
+        self.arrays.flush()

@@ -150,7 +150,7 @@ class Prioritized(Sampler):
     def attach(
         self, num_envs: int, slots: int, rng: np.random.Generator, allocate: Allocate
     ) -> None:
-        """Allocates the tree; see `Sampler.attach`."""
+        """Allocates the tree of priorities, beside what every sampler knows."""
         super().attach(num_envs, slots, rng, allocate)
         self._tree = SumTree(num_envs * slots, allocate)
         # The tree knows these items. Rows come and go one by one, but they reach the tree together,

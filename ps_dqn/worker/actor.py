@@ -1,6 +1,6 @@
-"""A worker's own experience: it acts in environments, remembers, and samples from memory.
+"""What acts in a worker's environments: to collect experience, or to be evaluated.
 
-Shapes: E environments, M minibatches of B items each, S numbers of recurrent state.
+Shapes: E environments, S numbers of recurrent state.
 """
 
 import dataclasses
@@ -11,8 +11,9 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.environments import Environments
-from ps_dqn.replay import memory
 from ps_dqn.replay.batch import Batch, zero_batch
+from ps_dqn.replay.memory import Memory
+from ps_dqn.replay.plan import make_memory
 from ps_dqn.worker.calls import Played, Playing
 
 
@@ -24,8 +25,27 @@ class Gathered:
     returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
 
 
-class Experience:
-    """Collects with epsilon-greedy actions into a memory, and samples from it."""
+def epsilon_greedy(
+    rng: np.random.Generator, greedy: np.ndarray, epsilon: float, num_actions: int
+) -> np.ndarray:
+    """Replaces each action by a random one with probability epsilon.
+
+    Args:
+        rng: generator.
+        greedy: the Q-network's best actions, int32 [E].
+        epsilon: between 0 and 1.
+        num_actions: to choose a random one from.
+
+    Returns:
+        int64 [E].
+    """
+    explores = rng.random(len(greedy)) < epsilon
+    random_actions = rng.integers(num_actions, size=len(greedy))
+    return np.where(explores, random_actions, greedy)
+
+
+class Actor:
+    """Collects with epsilon-greedy actions into a memory."""
 
     def __init__(self, config: Config, worker: int, folder: pathlib.Path | None = None):
         """Makes the environments and the memory.
@@ -41,10 +61,9 @@ class Experience:
         self.environments.reset(int(seeds[0].generate_state(1)[0]) % 2**31)
         self._exploration = np.random.default_rng(seeds[1])
         spec = self.environments.spec
-        self.memory = memory.make(config, spec, np.random.default_rng(seeds[2]), folder)
+        self.memory: Memory = make_memory(config, spec, np.random.default_rng(seeds[2]), folder)
         self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
         self._states = np.zeros((num_envs, config.state_size), np.float32)
-        self._num_actions = self.environments.num_actions
         self._running_returns = np.zeros(num_envs)
         self._gathered = Gathered()
 
@@ -61,12 +80,9 @@ class Experience:
             states: its recurrent states after them, float32 [E, S].
             epsilon: between 0 and 1.
         """
-        random = self._exploration.random(len(greedy)) < epsilon
-        anything = self._exploration.integers(self._num_actions, size=len(greedy))
-        actions = np.where(random, anything, greedy)
-        before = self.environments.observations
-        step = self.environments.step(actions)
-        self.memory.append(before, self._states, actions, step, self.environments.observations)
+        actions = epsilon_greedy(self._exploration, greedy, epsilon, self.environments.num_actions)
+        step = self.environments.step(actions)._replace(states=self._states)
+        self.memory.append(step)
         # Episodes begin without a state: after a reset step, or at once where there is none.
         begins = ~step.is_transition
         begins[step.final_envs] = True
@@ -95,7 +111,6 @@ class Evaluation:
         self.environments = Environments(config.environment, episodes)
         self._epsilon = config.run.eval_epsilon
         self._max_steps = config.run.max_eval_steps
-        self._num_actions = self.environments.num_actions
 
     def begin(self, seed: int) -> list[Any]:
         """Starts episodes that depend on the seed alone; returns observations [E, …]."""
@@ -108,9 +123,9 @@ class Evaluation:
 
     def step(self, greedy: np.ndarray) -> Playing:
         """Acts, each environment at random with probability `eval_epsilon`."""
-        random = self._exploration.random(len(greedy)) < self._epsilon
-        anything = self._exploration.integers(self._num_actions, size=len(greedy))
-        step = self.environments.step(np.where(random, anything, greedy))
+        num_actions = self.environments.num_actions
+        actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions)
+        step = self.environments.step(actions)
         self._returns += np.where(self._playing, step.rewards, 0)
         self._playing &= ~(step.terminated | step.truncated)
         self._steps += 1

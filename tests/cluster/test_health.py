@@ -179,10 +179,10 @@ def test_a_silent_client_is_hung_up_on_and_holds_up_nobody(
 def test_neither_requests_nor_clients_that_hang_up_are_written_about(
     serve: Serve, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked, release = threading.Event(), threading.Event()
+    requested, release = threading.Event(), threading.Event()
 
     def is_alive() -> str:
-        asked.set()
+        requested.set()
         release.wait(30)
         return ""
 
@@ -190,7 +190,7 @@ def test_neither_requests_nor_clients_that_hang_up_are_written_about(
     before = set(threading.enumerate())
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET /livez HTTP/1.1\r\n\r\n")
-        assert asked.wait(30)
+        assert requested.wait(30)
         # Closing sends a reset, so that the answer cannot be written.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     answering = set(threading.enumerate()) - before

@@ -1,4 +1,4 @@
-"""Whether a task's TensorFlow server answers, asked of real ones."""
+"""Whether a task's TensorFlow server answers, started of real ones."""
 
 import os
 import signal
@@ -47,9 +47,9 @@ def test_a_server_answers_unless_it_hangs_or_is_gone(
     assert (own.is_alive(), own.is_ready()) == ("", "")
 
     os.kill(running.pid, signal.SIGSTOP)
-    asked = time.monotonic()
+    started = time.monotonic()
     assert not health.answers(address, 0.5)
-    assert time.monotonic() - asked < 5  # half a second, on a noisy machine
+    assert time.monotonic() - started < 5  # half a second, on a noisy machine
     silence = f"the TensorFlow server at 127.0.0.1:{port} gave no answer in 2 s"
     assert (own.is_alive(), own.is_ready()) == (silence, silence)
     os.kill(running.pid, signal.SIGCONT)

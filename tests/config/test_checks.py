@@ -11,7 +11,7 @@ from ps_dqn.errors import UsageError
 
 ROLLOUT = {"replay": "rollout", "target_update_period": 0, "double_dqn": False, "n_step": 1}
 MUNCHAUSEN = {"munchausen": True, "double_dqn": False}
-STILL = {"epsilon_schedule": "constant", "learning_rate_schedule": "constant"}
+CONSTANT = {"epsilon_schedule": "constant", "learning_rate_schedule": "constant"}
 CHANGING = "{}_schedule=linear or cosine or exponential"
 C51 = {"value_distribution": "c51"}
 CUSTOM, BUILT_IN = {"network": "my:net"}, "network=mlp or nature or minatar or impala"
@@ -60,10 +60,10 @@ def refused(**values: Any) -> str:
         ({"sequence_length": 8}, "recurrent_size"),
         ({"sequence_period": 8}, "recurrent_size"),
         ({"burn_in": 0}, "recurrent_size"),
-        ({"learning_rate_end": 0.5, **STILL}, CHANGING.format("learning_rate")),
-        ({"learning_rate_decay_steps": 5, **STILL}, CHANGING.format("learning_rate")),
-        ({"epsilon_end": 0.5, **STILL}, CHANGING.format("epsilon")),
-        ({"epsilon_decay_steps": 5, **STILL}, CHANGING.format("epsilon")),
+        ({"learning_rate_end": 0.5, **CONSTANT}, CHANGING.format("learning_rate")),
+        ({"learning_rate_decay_steps": 5, **CONSTANT}, CHANGING.format("learning_rate")),
+        ({"epsilon_end": 0.5, **CONSTANT}, CHANGING.format("epsilon")),
+        ({"epsilon_decay_steps": 5, **CONSTANT}, CHANGING.format("epsilon")),
         ({"huber_delta": 2.0, "loss": "squared"}, "loss=huber"),
         ({"huber_delta": 2.0, **C51}, "value_distribution=none or qr_dqn or iqn"),
         ({"momentum": 0.5}, "optimizer=sgd"),

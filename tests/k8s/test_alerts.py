@@ -105,7 +105,7 @@ def up(component: str, values: str, namespace: str = "a", instance: str = "x") -
 WORKERS = up("worker", "1x60")
 NONE = "PsDqnNoCoordinator"
 WAITS = "PsDqnWaitsForTasks"
-STILL = "PsDqnNoProgress"
+STALLED = "PsDqnNoProgress"
 MISSING = "PsDqnWorkersMissing"
 STALE = "PsDqnStalenessOverBound"
 OLD = "PsDqnCheckpointTooOld"
@@ -121,14 +121,14 @@ CASES = [
     Case("connects", WAITS, run("connecting"), "6m", ["a"]),
     Case("connects_briefly", WAITS, run("connecting"), "4m", []),
     Case("connected", WAITS, run("training"), "30m", []),
-    Case("stands_still", STILL, run(env_steps_total="0+100x10 1000x60"), "27m", ["a"]),
-    Case("stood_still_for_a_moment", STILL, run(env_steps_total="0+100x10 1000x60"), "20m", []),
-    Case("goes_on", STILL, run(env_steps_total="0+1x60"), "60m", []),
-    Case("slow", STILL, run(env_steps_total="0x11 9x11 18x11"), "23m", []),
-    Case("begun_and_still", STILL, run(env_steps_total="0x60"), "11m", ["a"]),
-    Case("resumed_further_back", STILL, run(env_steps_total="900+1x10 100+1x30"), "25m", []),
-    Case("ended", STILL, run("ended", env_steps_total="1000x60"), "60m", []),
-    Case("connects_without_steps", STILL, run("connecting"), "60m", []),
+    Case("stands_still", STALLED, run(env_steps_total="0+100x10 1000x60"), "27m", ["a"]),
+    Case("stood_still_for_a_moment", STALLED, run(env_steps_total="0+100x10 1000x60"), "20m", []),
+    Case("goes_on", STALLED, run(env_steps_total="0+1x60"), "60m", []),
+    Case("slow", STALLED, run(env_steps_total="0x11 9x11 18x11"), "23m", []),
+    Case("begun_and_still", STALLED, run(env_steps_total="0x60"), "11m", ["a"]),
+    Case("resumed_further_back", STALLED, run(env_steps_total="900+1x10 100+1x30"), "25m", []),
+    Case("ended", STALLED, run("ended", env_steps_total="1000x60"), "60m", []),
+    Case("connects_without_steps", STALLED, run("connecting"), "60m", []),
     Case("some_report", MISSING, run(workers="8x60", workers_reporting="7x60"), "6m", ["a"]),
     Case("some_begin", MISSING, run(workers="8x60", workers_reporting="0 4 8x60"), "1m", []),
     Case("all_report", MISSING, run(workers="8x60", workers_reporting="8x60"), "60m", []),

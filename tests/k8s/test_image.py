@@ -78,9 +78,9 @@ def test_labels_say_which_version_it_is(image: Image):
 
 @pytest.mark.slow
 def test_nothing_says_where_packages_came_from(image: Image):
-    places = {images.MARK, *images.index_places()}
-    assert not [place for place in places if place in image.description]
-    patterns = [word for place in places for word in ("-e", place)]
+    sources = {images.MARK, *images.package_sources()}
+    assert not [each for each in sources if each in image.description]
+    patterns = [word for each in sources for word in ("-e", each)]
     command = ["grep", "-rlF", *patterns, str(image.root)]
     assert subprocess.run(command, capture_output=True, text=True).stdout == ""
 

@@ -64,7 +64,7 @@ def _expanded(text: str, environment: dict[str, str]) -> str:
     return text
 
 
-def _place(
+def _read_task(
     each: Pods, objects: tuple[Object, ...], index: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[ClusterSpec, Task]:
     """The cluster and the task as the program in this pod understands them."""
@@ -99,7 +99,7 @@ def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
     for role, job in CLUSTER_ROLES.items():
         each = pods_of(objects, role)
         for index in {0, each.count - 1}:
-            spec, task = _place(each, objects, index, monkeypatch)
+            spec, task = _read_task(each, objects, index, monkeypatch)
             assert task == Task(job, index)
             specs.add(spec)
     [spec] = specs

@@ -18,7 +18,7 @@ GRPC, HEALTH, DNS = 2222, 8080, 53
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Endpoint:
     """Where packets come from or go to: a pod, or an address outside the cluster."""
 
     name: str
@@ -34,14 +34,14 @@ class Policies:
     objects: list[Object]
     namespace: str
 
-    def allow(self, source: Place, target: Place, port: int, protocol: str = "TCP") -> bool:
+    def allow(self, source: Endpoint, target: Endpoint, port: int, protocol: str = "TCP") -> bool:
         """Whether packets pass, out of the one and into the other."""
         return self._passes("Egress", "to", source, target, port, protocol) and self._passes(
             "Ingress", "from", target, source, port, protocol
         )
 
     def _passes(
-        self, direction: str, peers: str, own: Place, peer: Place, port: int, protocol: str
+        self, direction: str, peers: str, own: Endpoint, peer: Endpoint, port: int, protocol: str
     ) -> bool:
         applying = [
             each["spec"]
@@ -57,7 +57,7 @@ class Policies:
             for rule in rules
         )
 
-    def _is(self, selector: Object, peer: Place) -> bool:
+    def _is(self, selector: Object, peer: Endpoint) -> bool:
         if "ipBlock" in selector:
             return selector["ipBlock"] == {"cidr": f"{peer.address}/32"}
         if peer.address:
@@ -73,36 +73,36 @@ class Policies:
         )
 
 
-def _place(each: Pods, namespace: str, **more: str) -> Place:
-    return Place(each.role, namespace, tuple({**each.labels, **more}.items()))
+def _endpoint(each: Pods, namespace: str, **more: str) -> Endpoint:
+    return Endpoint(each.role, namespace, tuple({**each.labels, **more}.items()))
 
 
-def _network(name: str) -> tuple[Policies, list[Place]]:
+def _network(name: str) -> tuple[Policies, list[Endpoint]]:
     """The policies, and everybody there is: the roles first."""
     objects = render(name)
     roles = pods(objects)
     namespace = roles[0].owner["metadata"].get("namespace", "default")
     others = [
-        Place("stranger", namespace, (("app", "other"),)),
-        Place("dns", "kube-system", (("k8s-app", "kube-dns"),)),
-        Place("kube-system", "kube-system", (("k8s-app", "other"),)),
-        Place("prometheus", "monitoring", (("app", "prometheus"),)),
-        Place("node-dns", address="169.254.20.10"),
-        Place("internet", address="203.0.113.7"),
+        Endpoint("stranger", namespace, (("app", "other"),)),
+        Endpoint("dns", "kube-system", (("k8s-app", "kube-dns"),)),
+        Endpoint("kube-system", "kube-system", (("k8s-app", "other"),)),
+        Endpoint("prometheus", "monitoring", (("app", "prometheus"),)),
+        Endpoint("node-dns", address="169.254.20.10"),
+        Endpoint("internet", address="203.0.113.7"),
     ]
-    others += [_place(each, "elsewhere") for each in roles]  # another cluster of the same kind
+    others += [_endpoint(each, "elsewhere") for each in roles]  # another cluster of the same kind
     others = [dataclasses.replace(each, name=f"{each.name} of others") for each in others]
     policies = Policies(of_kind(objects, "NetworkPolicy"), namespace)
-    return policies, [*(_place(each, namespace) for each in roles), *others]
+    return policies, [*(_endpoint(each, namespace) for each in roles), *others]
 
 
-def _flows(policies: Policies, places: list[Place]) -> set[tuple[str, str, int, str]]:
+def _flows(policies: Policies, endpoints: list[Endpoint]) -> set[tuple[str, str, int, str]]:
     """What passes, of all that has one of our pods at an end."""
     ports = list(itertools.product((GRPC, HEALTH, 6006, DNS, 443), ("TCP", "UDP")))
-    ours = {each for each in places if not each.name.endswith("of others")}
+    ours = {each for each in endpoints if not each.name.endswith("of others")}
     return {
         (source.name, target.name, *port)
-        for source, target in itertools.permutations(places, 2)
+        for source, target in itertools.permutations(endpoints, 2)
         if {source, target} & ours
         for port in ports
         if policies.allow(source, target, *port)
@@ -132,23 +132,23 @@ def test_the_network_lets_through_what_is_needed_and_nothing_else(name: str) -> 
 
 @everything
 def test_pods_of_one_role_do_not_reach_each_other(name: str) -> None:
-    policies, places = _network(name)
-    for each in places:
+    policies, endpoints = _network(name)
+    for each in endpoints:
         other = dataclasses.replace(each, name="another of the role")
         if not each.name.endswith("of others"):
             assert _flows(policies, [each, other]) == set()
 
 
 def test_a_second_cluster_in_the_namespace_is_kept_out() -> None:
-    policies, places = _network("own base")
+    policies, endpoints = _network("own base")
     instance = {"app.kubernetes.io/instance": "yours"}
     roles = pods(render("own base"))
-    yours = [_place(each, policies.namespace, **instance) for each in roles]
+    yours = [_endpoint(each, policies.namespace, **instance) for each in roles]
     yours = [dataclasses.replace(each, name=f"your {each.name} of others") for each in yours]
-    assert _flows(policies, [*places, *yours]) == _wanted()
+    assert _flows(policies, [*endpoints, *yours]) == _wanted()
 
 
 def test_without_a_policy_everything_passes() -> None:
-    _, places = _network("base")
+    _, endpoints = _network("base")
     nothing: Any = Policies([], "default")
-    assert ("stranger of others", WORKER, GRPC, "TCP") in _flows(nothing, places)
+    assert ("stranger of others", WORKER, GRPC, "TCP") in _flows(nothing, endpoints)

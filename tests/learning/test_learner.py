@@ -13,9 +13,8 @@ from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning.learner import Learned, local_optimizer_slots, make_learner
-from ps_dqn.replay.batch import zero_batch
-from ps_dqn.replay.replay import Sequences, Transitions
-from ps_dqn.worker.actor import Experience
+from ps_dqn.replay.batch import Sequences, Transitions, zero_batch
+from ps_dqn.worker.actor import Actor
 
 FEATURES, ACTIONS, SIZE = 2, 3, 5
 ENVIRONMENT = EnvironmentSpec((FEATURES,), np.dtype(np.float32), ACTIONS, None)
@@ -362,20 +361,20 @@ def test_every_preset_learns(name: str) -> None:
     if name in EXTRAS:
         pytest.importorskip(EXTRAS[name])
     config = preset(name)
-    experience = Experience(config, worker=0)
-    network = networks.build(config.network, config.value, experience.environments.spec, seed=0)
+    actor = Actor(config, worker=0)
+    network = networks.build(config.network, config.value, actor.environments.spec, seed=0)
     act = tf.function(network.act, autograph=False)
     made = 0
-    while made < config.vector_steps_per_push or not experience.memory.is_warm:
-        greedy, states = act(network.initial, *experience.acting, SEED + made)
-        experience.step(greedy.numpy(), states.numpy(), epsilon=0.5)
+    while made < config.vector_steps_per_push or not actor.memory.is_warm:
+        greedy, states = act(network.initial, *actor.acting, SEED + made)
+        actor.step(greedy.numpy(), states.numpy(), epsilon=0.5)
         made += 1
-    batch = experience.memory.sample(0.0)
+    batch = actor.memory.sample(config.parameter_server.local_updates, config.learning.batch_size)
     slots = np.zeros((local_optimizer_slots(config), network.num_parameters), np.float32)
     given = Inputs(config, network, network.initial, network.initial, slots, batch)
     learned = learn(given, rate=1e-3)
-    experience.memory.remember_errors(learned.errors)
-    experience.close()
+    actor.memory.update_priorities(learned.errors)
+    actor.close()
     assert all(np.isfinite(part).all() for part in learned)
     assert learned.errors.shape == (
         config.parameter_server.local_updates,

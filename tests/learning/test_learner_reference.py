@@ -9,8 +9,7 @@ from support.small import SMALL
 from ps_dqn import environments, networks
 from ps_dqn.config import Config
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
-from ps_dqn.replay.batch import zero_batch
-from ps_dqn.replay.replay import Transitions
+from ps_dqn.replay.batch import Transitions, zero_batch
 
 ACTIONS = 2
 

@@ -16,8 +16,7 @@ from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning.minibatches import MinibatchLoss, make_source
 from ps_dqn.learning.objectives import Bootstrap
-from ps_dqn.replay.batch import zero_batch
-from ps_dqn.replay.replay import Sequences, Transitions
+from ps_dqn.replay.batch import Sequences, Transitions, zero_batch
 
 SEED = tf.constant([5, 6])
 # keep, add, weight of action 0, weight of action 1

@@ -110,11 +110,11 @@ def test_a_worker_that_has_pushed_for_a_round_waits_for_the_others(num_ps):
     link.pull()
     link.push(vector())
     assert link.pull() is Status.WAIT
-    mine, link.exchange = link.exchange, link.connect(1)
+    first, link.exchange = link.exchange, link.connect(1)
     link.exchange.begin(2, 0)
     link.pull()
     link.push(3 * vector())
-    link.exchange = mine
+    link.exchange = first
     pulled = link.pull()
     assert pulled.counters == Counters(version=1, updates=4, env_steps=32, episodes=2)
     assert pulled.online == pytest.approx(2 * vector(), rel=1e-6)

@@ -1,4 +1,4 @@
-"""Seals against every way in which a file of rows may be damaged.
+"""Checksums against every way in which a file of rows may be damaged.
 
 Each environment's rows hold numbers that follow from its position, so whatever `recover` returns
 can be compared with what was written.
@@ -13,60 +13,7 @@ import time
 
 import numpy as np
 import pytest
-
-from ps_dqn.replay.arrays import Columns
-from ps_dqn.replay.checksums import Seals
-
-ENVS, ROWS, WIDTH = 2, 50, 3
-
-
-class Table:
-    """Sealed rows of numbers."""
-
-    def __init__(self, folder: pathlib.Path | None = None, rows: int = ROWS, width: int = WIDTH):
-        self.rows = rows
-        columns = Columns(folder, {"rows": rows, "width": width})
-        self.values = columns.add("values", (ENVS * rows, width), np.int64)
-        self.ends = columns.add("ends", (ENVS * rows,), np.uint8)
-        values, ends = self.values.reshape(-1).view(np.uint8).data, self.ends.data
-        step = 8 * width
-        self.seals = Seals(
-            columns,
-            ENVS * rows,
-            lambda row: (values[step * row : step * row + step], ends[row : row + 1]),
-        )
-        # What is on the disk besides the rows; tests damage it.
-        self.sums, self.numbers = self.seals._sums, self.seals._numbers
-        self.close = columns.close
-
-    def write(self, position: int, envs: range = range(ENVS), seal: bool = True) -> None:
-        rows = np.array(envs) * self.rows + position % self.rows
-        self.values[rows] = content(position)
-        self.ends[rows] = position % 3
-        if seal:
-            self.seals.seal(rows, np.full(len(envs), position))
-
-    def recover(self) -> list[tuple[int, int]]:
-        """Of each environment; and all rows that it calls whole are what was written."""
-        first, end = self.seals.recover(ENVS, self.rows)
-        assert first.dtype == end.dtype == np.int64
-        for env in range(ENVS):
-            for position in range(first[env], end[env]):
-                row = env * self.rows + position % self.rows
-                assert (self.values[row] == content(position)).all()
-                assert self.ends[row] == position % 3
-        return list(zip(first.tolist(), end.tolist(), strict=True))
-
-
-def content(position: int) -> int:
-    return 1000 * position + 7
-
-
-def filled(until: int, **arguments) -> Table:
-    table = Table(**arguments)
-    for position in range(until):
-        table.write(position)
-    return table
+from support.checksum_table import ROWS, Table, filled
 
 
 def test_nothing_written_is_nothing_whole() -> None:
@@ -86,10 +33,10 @@ def test_environments_are_recovered_one_by_one() -> None:
     assert table.recover() == [(0, 20), (40, 90)]
 
 
-def test_a_row_that_was_written_but_not_sealed_is_not_whole() -> None:
+def test_a_row_that_was_written_without_a_checksum_is_not_whole() -> None:
     table = filled(120)
-    table.write(120, seal=False)
-    # Row 120 took the place of row 70, whose seal is still there.
+    table.write(120, with_checksum=False)
+    # Row 120 took the place of row 70, whose checksum is still there.
     assert table.recover() == [(71, 120), (71, 120)]
 
 
@@ -110,8 +57,8 @@ def test_of_many_runs_the_longest_is_kept() -> None:
 @pytest.mark.parametrize("name", ["values", "ends", "sums", "numbers"])
 def test_any_changed_bit_is_noticed(name: str) -> None:
     table = filled(ROWS)
-    column = getattr(table, name)
-    flat = column.reshape(column.shape[0], -1).view(np.uint8)
+    array = getattr(table, name)
+    flat = array.reshape(array.shape[0], -1).view(np.uint8)
     for byte in range(flat.shape[1]):
         for bit in range(8):
             flat[10, byte] ^= 1 << bit
@@ -122,8 +69,8 @@ def test_any_changed_bit_is_noticed(name: str) -> None:
 
 def test_a_whole_row_in_a_wrong_place_is_not_whole() -> None:
     table = filled(ROWS)
-    for column in (table.values, table.ends, table.sums, table.numbers):
-        column[5] = column[6]
+    for array in (table.values, table.ends, table.sums, table.numbers):
+        array[5] = array[6]
     assert table.recover()[0] == (6, ROWS)
 
 
@@ -136,10 +83,10 @@ def test_lost_pages_leave_only_what_was_written() -> None:
         for position in range(1200, 1500):
             table.write(position)
         for name, before in old.items():
-            column = getattr(table, name).reshape(-1).view(np.uint8)
-            for page in rng.integers(column.size // 512, size=3):
+            array = getattr(table, name).reshape(-1).view(np.uint8)
+            for page in rng.integers(array.size // 512, size=3):
                 place = slice(512 * page, 512 * page + 512)
-                column[place] = rng.choice([0, 1]) * before.reshape(-1).view(np.uint8)[place]
+                array[place] = rng.choice([0, 1]) * before.reshape(-1).view(np.uint8)[place]
         table.recover()
 
 
@@ -148,8 +95,8 @@ def test_garbage_is_never_whole() -> None:
     table = filled(ROWS)
     for _ in range(50):
         for name in ("values", "ends", "sums", "numbers"):
-            column = getattr(table, name).reshape(-1).view(np.uint8)
-            column[:] = rng.integers(256, size=column.size)
+            array = getattr(table, name).reshape(-1).view(np.uint8)
+            array[:] = rng.integers(256, size=array.size)
         # Even where the positions are believable.
         table.numbers[:ROWS] = np.arange(ROWS) + 1
         assert table.recover() == [(0, 0), (0, 0)]
@@ -158,8 +105,8 @@ def test_garbage_is_never_whole() -> None:
 def test_a_process_killed_at_any_time_leaves_whole_rows(tmp_path: pathlib.Path) -> None:
     program = (
         "import itertools, pathlib, sys\n"
-        "sys.path[:0] = ['tests', 'tests/replay']\n"
-        "from test_checksums import Table\n"
+        "sys.path[:0] = ['tests']\n"
+        "from support.checksum_table import Table\n"
         f"table = Table(pathlib.Path({str(tmp_path)!r}))\n"
         "print('writing', flush=True)\n"
         "for position in itertools.count():\n"
@@ -180,15 +127,15 @@ def test_a_process_killed_at_any_time_leaves_whole_rows(tmp_path: pathlib.Path) 
         assert end - first >= ROWS - 1
 
 
-def test_a_seal_takes_microseconds() -> None:
+def test_a_checksum_takes_microseconds() -> None:
     table = filled(1, rows=800)
     rows = np.arange(64) + 800
     positions = np.arange(64)
-    table.seals.seal(rows, positions)
+    table.checksums.update(rows, positions)
     best = float("inf")
     for _ in range(50):
         started = time.perf_counter()
-        table.seals.seal(rows, positions)
+        table.checksums.update(rows, positions)
         best = min(best, time.perf_counter() - started)
     # About 1 µs a row; a machine that is ten times slower passes too.
     assert best / 64 < 10e-6

@@ -9,8 +9,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Transitions
+from ps_dqn.replay.batch import Transitions
+from ps_dqn.replay.replay import Replay
+from ps_dqn.replay.ring import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 GAMMA = 0.9
@@ -33,7 +36,7 @@ class Row:
     stack: np.ndarray | None = None  # [k, 2, 3]
     action: int = 0
     reward: float = 1e6
-    end: int = GOES_ON
+    end: int = CONTINUES
     is_transition: bool = False
 
 
@@ -70,7 +73,7 @@ class Players:
             return Row(before, action)
         self._left[env] -= 1
         self._is_over[env] = self._left[env] == 0
-        end = int(self._rng.choice([TRUNCATED, TERMINATED])) if self._is_over[env] else GOES_ON
+        end = int(self._rng.choice([TRUNCATED, TERMINATED])) if self._is_over[env] else CONTINUES
         self._now[env] = np.concatenate([before[1:], [self._frame()]])
         return Row(before, action, reward, end, True)
 
@@ -92,13 +95,15 @@ class Players:
             if not written or not written[-1].is_transition:
                 written += [Row() for _ in range(self._stack - 1)]
             written.append(row)
-        self.replay.append(
-            np.array(envs),
-            np.array([row.stack for row in rows]),
-            np.array([row.action for row in rows]),
-            np.array([row.reward for row in rows]),
-            np.array([row.end for row in rows]),
-            np.array([row.is_transition for row in rows]),
+        self.replay.write(
+            Rows(
+                np.array(envs),
+                np.array([row.stack for row in rows]),
+                np.array([row.action for row in rows]),
+                np.array([row.reward for row in rows]),
+                np.array([row.end for row in rows]),
+                np.array([row.is_transition for row in rows]),
+            )
         )
 
     def eligible(self, per_env: int, n_step: int) -> dict[int, list[Row]]:
@@ -119,7 +124,7 @@ def expected(rows: list[Row], n_step: int) -> tuple[float, float, np.ndarray | N
     value = 0.0
     for k in range(n_step):
         value += GAMMA**k * rows[k].reward
-        if rows[k].end != GOES_ON:
+        if rows[k].end != CONTINUES:
             discount = 0.0 if rows[k].end == TERMINATED else GAMMA ** (k + 1)
             return value, discount, rows[k + 1].stack
     return value, GAMMA**n_step, rows[n_step].stack
@@ -138,7 +143,7 @@ def make(
         rows,
         (stack, 2, 3),
         np.dtype(np.uint8),
-        n_step,
+        Item(n_step),
         GAMMA,
         frame_stack=stack,
         compression="lz4" if arena_bytes else "none",
@@ -223,7 +228,7 @@ def stack_of(*numbers: int) -> np.ndarray:
 
 def put(replay: Replay, env: int, stack: np.ndarray, is_transition: bool = True) -> None:
     zero = np.zeros(1, np.int32)
-    replay.append(np.array([env]), stack, zero, zero, zero, np.array([is_transition]))
+    replay.write(Rows(np.array([env]), stack, zero, zero, zero, np.array([is_transition])))
 
 
 def test_size_counts_rows_with_a_whole_stack_and_n_after_them() -> None:
@@ -261,13 +266,13 @@ def test_a_new_episode_need_not_continue_the_last_one() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 2, 3), (), (2, 4)])
 def test_observations_of_another_number_of_frames_are_refused(shape: tuple[int, ...]) -> None:
-    layout = Layout(1, 20, shape, np.dtype(np.uint8), 1, GAMMA, frame_stack=4)
+    layout = Layout(1, 20, shape, np.dtype(np.uint8), Item(1), GAMMA, frame_stack=4)
     with pytest.raises(UsageError, match=r"^--frame_stack=4: observations have the shape \("):
         Replay(layout, Uniform(), np.random.default_rng(0))
 
 
 def test_vectors_are_stacked_as_well() -> None:
-    layout = Layout(1, 20, (3, 2), np.dtype(np.float32), 1, GAMMA, frame_stack=3)
+    layout = Layout(1, 20, (3, 2), np.dtype(np.float32), Item(1), GAMMA, frame_stack=3)
     replay = Replay(layout, Uniform(), np.random.default_rng(0))
     frames = np.arange(12, dtype=np.float32).reshape(6, 2) / 7
     for i in range(3):

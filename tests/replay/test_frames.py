@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ps_dqn.errors import UsageError
-from ps_dqn.replay.arrays import Columns
-from ps_dqn.replay.checksums import Seals
+from ps_dqn.replay.arrays import Arrays
+from ps_dqn.replay.checksums import Checksums
 from ps_dqn.replay.frames import CODECS, Compressed, Plain
 
 SHAPE = (21, 20)
@@ -35,9 +35,9 @@ class Stream:
         num_envs: int,
         rows: int,
         seed: int = 0,
-        seals: Seals | None = None,
+        checksums: Checksums | None = None,
     ):
-        self.store, self.rows, self.seals = store, rows, seals
+        self.store, self.rows, self.checksums = store, rows, checksums
         self.written: list[list[np.ndarray]] = [[] for _ in range(num_envs)]
         self._rng = np.random.default_rng(seed)
         self._frames = [frames(env) for env in range(num_envs)]
@@ -52,8 +52,8 @@ class Stream:
                 self.written[env].append(frame)
             rows = envs * self.rows + positions % self.rows
             self.store.write(rows, np.array(new), positions)
-            if self.seals is not None:
-                self.seals.seal(rows, positions)
+            if self.checksums is not None:
+                self.checksums.update(rows, positions)
 
     def check(self) -> list[int]:
         """Everything that is still there is what was written; how many rows that are, [E]."""
@@ -75,8 +75,8 @@ def compressed(
     shape: tuple[int, ...] = SHAPE,
     folder: pathlib.Path | None = None,
 ) -> Compressed:
-    columns = Columns(folder, {})
-    return Compressed(columns, num_envs, rows, shape, num_envs * ring, "lz4")
+    arrays = Arrays(folder, {})
+    return Compressed(arrays, num_envs, rows, shape, num_envs * ring, "lz4")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def compressed(
     [((4,), np.float32), ((), np.int64), ((3, 5, 2), np.uint8), ((2, 2), np.bool_)],
 )
 def test_plain_rows_are_what_was_written(shape: tuple[int, ...], dtype: type) -> None:
-    store = Plain(Columns(None, {}), 30, shape, dtype)
+    store = Plain(Arrays(None, {}), 30, shape, dtype)
     rng = np.random.default_rng(0)
     observations = rng.integers(2, size=(30, *shape)).astype(dtype)
     order = rng.permutation(30)
@@ -95,13 +95,12 @@ def test_plain_rows_are_what_was_written(shape: tuple[int, ...], dtype: type) ->
     assert read.dtype == dtype
     assert read.shape == (4, 3, 2, *shape)
     np.testing.assert_array_equal(read, observations[wanted])
-    assert store.nbytes == observations.nbytes
     for row in (0, 13, 29):
         assert b"".join(store.checksum_parts(row)) == observations[row].tobytes()
 
 
 def test_plain_rows_are_forgotten_only_with_their_ring() -> None:
-    stream = Stream(Plain(Columns(None, {}), 3 * 25, SHAPE, np.uint8), 3, 25)
+    stream = Stream(Plain(Arrays(None, {}), 3 * 25, SHAPE, np.uint8), 3, 25)
     stream.write(400)
     assert stream.check() == [25, 25, 25]
     assert stream.store.oldest(np.array([2, 0])).tolist() == [0, 0]
@@ -169,8 +168,8 @@ def test_rows_are_read_in_any_shape() -> None:
     rows = np.random.default_rng(3).integers(30, size=(3, 5, 2)) + np.array([0, 40])
     read = store.read(rows)
     assert read.shape == (3, 5, 2, *SHAPE)
-    for place in np.ndindex(rows.shape):
-        np.testing.assert_array_equal(read[place], store.read(rows[place].reshape(1))[0])
+    for index in np.ndindex(rows.shape):
+        np.testing.assert_array_equal(read[index], store.read(rows[index].reshape(1))[0])
 
 
 def test_each_distinct_row_is_decompressed_once() -> None:
@@ -211,24 +210,24 @@ def test_writing_goes_on_after_a_restart(tmp_path: pathlib.Path, until: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_after_damage_what_seals_find_whole_is_right(tmp_path: pathlib.Path, seed: int) -> None:
-    def opened() -> tuple[Columns, Compressed, Seals]:
-        columns = Columns(tmp_path, {})
-        store = Compressed(columns, 2, 40, SHAPE, 2 * 4000, "lz4")
-        return columns, store, Seals(columns, 80, store.checksum_parts)
+def test_after_damage_what_checksums_find_whole_is_right(tmp_path: pathlib.Path, seed: int) -> None:
+    def opened() -> tuple[Arrays, Compressed, Checksums]:
+        arrays = Arrays(tmp_path, {})
+        store = Compressed(arrays, 2, 40, SHAPE, 2 * 4000, "lz4")
+        return arrays, store, Checksums(arrays, 80, store.checksum_parts)
 
     rng = np.random.default_rng(seed)
-    columns, store, seals = opened()
-    stream = Stream(store, 2, 40, seed, seals)
+    arrays, store, checksums = opened()
+    stream = Stream(store, 2, 40, seed, checksums)
     stream.write(200)
     # Pages that came to nothing, or to anything.
     for name in rng.choice(["arena", "starts", "lengths", "seal_sums", "seal_numbers"], 2):
         data = np.memmap(tmp_path / f"{name}.bin", np.uint8, mode="r+")
         begin = rng.integers(len(data))
         data[begin : begin + rng.integers(1, 60)] = rng.choice([0, rng.integers(256)])
-    columns.close()
-    _, stream.store, stream.seals = opened()
-    first, end = stream.seals.recover(2, 40)
+    arrays.close()
+    _, stream.store, stream.checksums = opened()
+    first, end = stream.checksums.recover(2, 40)
     assert (end > first).all()
     stream.store.restore(first, end)
     stream.written = [written[: end[env]] for env, written in enumerate(stream.written)]
@@ -276,11 +275,11 @@ def test_checksum_parts_of_a_damaged_row_are_only_wrong() -> None:
             assert len(parts) <= 12 + 4000
 
 
-def test_nbytes_is_everything_in_the_columns() -> None:
-    columns = Columns(None, {})
-    assert Compressed(columns, 3, 40, SHAPE, 10_000, "lz4").nbytes == columns.nbytes
+def test_a_compressed_store_takes_an_arena_and_its_tables() -> None:
+    arrays = Arrays(None, {})
+    Compressed(arrays, 3, 40, SHAPE, 10_000, "lz4")
     # An equal ring of bytes for each environment; 8 and 4 bytes for each row.
-    assert columns.nbytes == 3 * 3333 + 3 * 40 * 12
+    assert arrays.nbytes == 3 * 3333 + 3 * 40 * 12
 
 
 def test_an_arena_of_less_than_two_frames_is_a_usage_error() -> None:
@@ -298,4 +297,4 @@ def test_a_missing_package_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_unknown_codec_is_a_usage_error() -> None:
     assert CODECS == ("lz4",)
     with pytest.raises(UsageError, match=r"'zip'.*lz4"):
-        Compressed(Columns(None, {}), 1, 40, SHAPE, 4000, "zip")
+        Compressed(Arrays(None, {}), 1, 40, SHAPE, 4000, "zip")

@@ -16,10 +16,9 @@ import pytest
 
 from ps_dqn.config import Config
 from ps_dqn.environments import Environments
-from ps_dqn.replay import memory
+from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.replay.memory import Memory
-from ps_dqn.replay.replay import Sequences, Transitions
-from ps_dqn.replay.rollout import Rollout
+from ps_dqn.replay.plan import make_memory
 
 LENGTH, LANES, GAMMA = 3, 2, 0.5
 
@@ -65,7 +64,7 @@ MODES = ("NextStep", "SameStep")
 
 
 class Acting:
-    """Environments and the memory that remembers them, as `Experience` puts them together."""
+    """Environments and the memory that remembers them, as an `Actor` puts them together."""
 
     def __init__(self, mode: str, folder: pathlib.Path | None = None, **values: Any):
         kwargs = json.dumps({"vector_kwargs": {"autoreset_mode": mode}})
@@ -73,19 +72,16 @@ class Acting:
         self.environments = Environments(config.environment, LANES)
         self.environments.reset(seed=0)
         rng = np.random.default_rng(3)
-        self.memory: Memory = memory.make(config, self.environments.spec, rng, folder)
+        self.memory: Memory = make_memory(config, self.environments.spec, rng, folder)
         self.state_size = config.state_size
         self.steps = 0
 
     def act(self, count: int) -> None:
         """Steps with action t mod 10 and a state that tells the step, in both lanes."""
         for _ in range(count):
-            before = self.environments.observations
             states = np.full((LANES, self.state_size), self.steps, np.float32)
             actions = np.full(LANES, self.steps % 10)
-            step = self.environments.step(actions)
-            after = self.environments.observations
-            self.memory.append(before, states, actions, step, after)
+            self.memory.append(self.environments.step(actions)._replace(states=states))
             self.steps += 1
 
 
@@ -106,7 +102,7 @@ def opened() -> Iterator[Open]:
         each.memory.close()
 
 
-def place(observation: float) -> tuple[int, int, int]:
+def where(observation: float) -> tuple[int, int, int]:
     """Lane, episode and time."""
     lane, rest = divmod(round(float(observation)), 1000)
     return lane, *divmod(rest, 10)
@@ -117,16 +113,16 @@ def place(observation: float) -> tuple[int, int, int]:
 def test_replayed_transitions_are_what_happened(mode: str, n_step: int, opened: Open) -> None:
     acting = opened(mode, n_step=n_step)
     acting.act(30)
-    batch = acting.memory.sample(0.0)
+    batch = acting.memory.sample(2, 64)
     assert isinstance(batch, Transitions)
     assert batch.observations.shape == (2, 64, 1)
     seen = set()
     rows = zip(*(array.reshape(-1) for array in batch), strict=True)
     for before, action, returns, discount, after, weight in rows:
-        lane, episode, time = place(before)
+        lane, episode, time = where(before)
         end = min(time + n_step, LENGTH)
         assert time < LENGTH, "an episode's last observation is no transition"
-        assert place(after) == (lane, episode, end)
+        assert where(after) == (lane, episode, end)
         # In an episode of which every step was made, actions rise by 1.
         rewards = [before + k + (action + k) % 10 / 10 for k in range(end - time)]
         assert returns == pytest.approx(sum(GAMMA**k * r for k, r in enumerate(rewards)), abs=1e-3)
@@ -171,19 +167,19 @@ def test_sequences_have_the_states_they_began_with(mode: str, opened: Open) -> N
     sizes = {"recurrent_size": 3, "burn_in": 2, "sequence_length": 3, "sequence_period": 2}
     acting = opened(mode, **sizes)
     acting.act(40)
-    batch = acting.memory.sample(0.0)
+    batch = acting.memory.sample(2, 64)
     assert isinstance(batch, Sequences)
     assert batch.states.shape == (2, 64, 6)
     checked = 0
     for m, b in np.ndindex(2, 64):
         observations = batch.observations[m, b, :, 0]
-        lane, episode, time = place(observations[0])
+        lane, episode, time = where(observations[0])
         # Steps made before this one: episodes take 3 steps, and where a step resets them, 4.
         made = episode * (LENGTH + (mode == "NextStep")) + time
         if mode == "NextStep" or time < LENGTH:  # a row of its own has no state
             assert (batch.states[m, b] == made).all()
             checked += 1
-        rows = [place(each) for each in observations]
+        rows = [where(each) for each in observations]
         assert [row[0] for row in rows] == [lane] * 6
         starts = [row[2] == 0 for row in rows]
         assert batch.starts[m, b].tolist() == starts
@@ -196,14 +192,14 @@ def test_priorities_reach_the_sampler(opened: Open) -> None:
     acting = opened("NextStep", replay="prioritized", priority_alpha=1.0, priority_epsilon=1e-6)
     acting.act(40)
     for _ in range(20):
-        batch = acting.memory.sample(0.0)
-        places = batch.observations[..., 0]
+        batch = acting.memory.sample(2, 64)
+        observations = batch.observations[..., 0]
         # Only lane 0's third step of each episode has an error.
-        wanted = (places < 1000) & (places % 10 == 2)
-        acting.memory.remember_errors(np.where(wanted, np.float32(5), np.float32(0)))
-    places = acting.memory.sample(0.0).observations[..., 0]
-    assert set((places % 10).ravel().tolist()) == {2.0}
-    assert len(set(places.ravel().tolist())) == 10, "all ten of them"
+        wanted = (observations < 1000) & (observations % 10 == 2)
+        acting.memory.update_priorities(np.where(wanted, np.float32(5), np.float32(0)))
+    observations = acting.memory.sample(2, 64).observations[..., 0]
+    assert set((observations % 10).ravel().tolist()) == {2.0}
+    assert len(set(observations.ravel().tolist())) == 10, "all ten of them"
 
 
 def test_the_progress_of_the_run_reaches_the_sampler(opened: Open) -> None:
@@ -212,9 +208,9 @@ def test_the_progress_of_the_run_reaches_the_sampler(opened: Open) -> None:
     errors = np.random.default_rng(1).uniform(0.1, 5, (2, 64)).astype(np.float32)
     ratios = []
     for progress in (0.0, 1.0):
-        acting.memory.sample(0.0)
-        acting.memory.remember_errors(errors)
-        weights = acting.memory.sample(progress).weights
+        acting.memory.sample(2, 64)
+        acting.memory.update_priorities(errors)
+        weights = acting.memory.sample(2, 64, progress).weights
         assert weights.max(axis=1).tolist() == [1.0, 1.0]
         ratios.append(float(weights.min()))
     # With β = 1 the correction is full, the square of that with ½.
@@ -225,11 +221,11 @@ def test_uniform_memory_takes_errors_without_priorities(opened: Open) -> None:
     acting, twin = opened("NextStep"), opened("NextStep")
     for each in (acting, twin):
         each.act(20)
-    acting.memory.sample(0.0)
-    twin.memory.sample(0.0)
-    acting.memory.remember_errors(np.full((2, 64), 9.0, np.float32))
-    pairs = zip(acting.memory.sample(0.0), twin.memory.sample(0.0), strict=True)
-    assert all((mine == other).all() for mine, other in pairs)
+    acting.memory.sample(2, 64)
+    twin.memory.sample(2, 64)
+    acting.memory.update_priorities(np.full((2, 64), 9.0, np.float32))
+    pairs = zip(acting.memory.sample(2, 64), twin.memory.sample(2, 64), strict=True)
+    assert all((one == other).all() for one, other in pairs)
 
 
 def test_a_folder_keeps_replay_for_a_worker_that_comes_back(
@@ -266,10 +262,10 @@ def test_a_rollout_is_the_steps_just_made(mode: str, opened: Open) -> None:
     assert acting.memory.size == 12
     for _ in range(3):
         acting.act(6)
-        rollout = acting.memory.sample(0.0)
+        rollout = acting.memory.sample(4, 6)
         assert isinstance(rollout, Rollout)
         assert rollout.order.shape == (4, 6)
-        acting.memory.remember_errors(np.zeros((4, 6), np.float32))
+        acting.memory.update_priorities(np.zeros((4, 6), np.float32))
         check_rollout(rollout, first=acting.steps - 6, resets=mode == "NextStep")
 
 
@@ -288,4 +284,4 @@ def check_rollout(rollout: Rollout, first: int, resets: bool) -> None:
         assert rollout.next_observations[t, lane, 0] == observation + 1, "also where it ended"
         ended = time + 1 == LENGTH
         assert rollout.discounts[t, lane] == (0.0 if ended and episode % 2 == 0 else GAMMA)
-        assert rollout.goes_on[t, lane] == (not ended and t < 5)
+        assert rollout.continues[t, lane] == (not ended and t < 5)

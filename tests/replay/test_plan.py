@@ -8,6 +8,7 @@ import pytest
 
 from cluster.spec import Placement, on_this_machine
 from ps_dqn.config import Config
+from ps_dqn.config.capacity import Item
 from ps_dqn.coordinator import run
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -36,14 +37,15 @@ def test_the_layout_is_what_the_options_say() -> None:
     made = plan(IMAGE, n_step=3, gamma=0.9, frame_stack=4, replay_capacity=8000).layout
     assert (made.num_envs, made.rows) == (ENVS, 500)
     assert (made.observation_shape, made.observation_dtype) == ((4, 20, 20), np.uint8)
-    assert (made.n_step, made.gamma, made.frame_stack, made.compression) == (3, 0.9, 4, "none")
-    assert (made.burn_in, made.sequence_length, made.sequence_period, made.state_size) == (0,) * 4
+    assert (made.gamma, made.frame_stack, made.compression) == (0.9, 4, "none")
+    assert (made.item, made.state_size) == (Item(n_step=3), 0)
 
 
 def test_recurrent_networks_have_sequences_and_states() -> None:
     steps = {"burn_in": 3, "sequence_length": 7, "sequence_period": 5}
-    made = plan(recurrent_size=6, **steps).layout
-    assert (made.burn_in, made.sequence_length, made.sequence_period) == (3, 7, 5)
+    made = plan(recurrent_size=6, n_step=2, **steps).layout
+    assert made.item == Item(n_step=2, burn_in=3, sequence_length=7, period=5)
+    assert made.item.span == 3 + 7 + 2
     assert made.state_size == 12
 
 
@@ -146,7 +148,7 @@ def test_compression_of_what_are_no_bytes(dtype: str) -> None:
 
 
 def test_replay_that_the_machine_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = budget.Memory(3 * 1024**2, "of the machine")
+    machine = budget.Limit(3 * 1024**2, "of the machine")
     monkeypatch.setattr(budget, "available", lambda: machine)
     made = plan(replay_memory="1MiB", min_replay_size=100)
     size = budget.show(made.nbytes)
@@ -222,7 +224,7 @@ def test_files_of_another_environment_are_another_replay() -> None:
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine, or a container, of a gigabyte."""
-    memory = budget.Memory(2**30, "of the container's limit")
+    memory = budget.Limit(2**30, "of the container's limit")
     monkeypatch.setattr(budget, "available", lambda: memory)
 
 

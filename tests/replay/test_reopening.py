@@ -11,41 +11,16 @@ import sys
 
 import numpy as np
 import pytest
+from support.replay_files import feed, make
 
+from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, Layout, Replay, Sequences, Transitions
-from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
+from ps_dqn.replay.batch import Sequences, Transitions
+from ps_dqn.replay.replay import Replay
+from ps_dqn.replay.ring import TERMINATED, Rows
+from ps_dqn.replay.samplers import Prioritized
 
 ROOT = pathlib.Path(__file__).parents[2]
-GAMMA = 0.5
-
-
-def make(folder: pathlib.Path, sampler: Sampler | None = None, **changes: object) -> Replay:
-    values = {
-        "num_envs": 2,
-        "rows": 20,
-        "observation_shape": (1,),
-        "observation_dtype": np.dtype(np.float32),
-        "n_step": 1,
-        "gamma": GAMMA,
-        "folder": folder,
-    }
-    layout = Layout(**(values | changes))  # type: ignore[arg-type]
-    return Replay(layout, sampler or Uniform(), np.random.default_rng(0))
-
-
-def feed(replay: Replay, numbers: range, env: int = 0, end: int = GOES_ON, size: int = 0) -> None:
-    """Appends transitions; the last one has the given end. With a size: states of so many."""
-    for number in numbers:
-        replay.append(
-            np.array([env]),
-            np.full((1, 1), number, np.float32),
-            np.array([number % 5]),
-            np.array([0.25 * number]),
-            np.array([end if number == numbers[-1] else GOES_ON]),
-            np.array([True]),
-            np.full((1, size), number, np.float32) if size else None,
-        )
 
 
 def transitions(replay: Replay) -> dict[int, tuple[int, float, float, int]]:
@@ -67,14 +42,13 @@ def test_rows_are_there_again(tmp_path: pathlib.Path) -> None:
     replay = make(tmp_path)
     assert transitions(replay) == before
     assert before.keys() == {*range(115, 134), *range(500, 507)}
-    assert replay.rows_written == 35 + 8
 
 
 def test_the_newest_row_is_where_the_episode_was_cut_off(tmp_path: pathlib.Path) -> None:
-    replay = make(tmp_path, n_step=3)
+    replay = make(tmp_path, item=Item(3))
     feed(replay, range(8))
     replay.close()
-    replay = make(tmp_path, n_step=3)
+    replay = make(tmp_path, item=Item(3))
     feed(replay, range(50, 60))
     found = transitions(replay)
     assert found.keys() == {*range(7), *range(50, 57)}
@@ -113,7 +87,7 @@ def test_one_row_is_too_little_to_go_on_from(tmp_path: pathlib.Path) -> None:
     feed(replay, range(1))
     replay.close()
     replay = make(tmp_path)
-    assert (replay.rows_written, replay.size) == (0, 0)
+    assert replay.size == 0
     feed(replay, range(10, 12))
     assert transitions(replay).keys() == {10}
 
@@ -132,7 +106,7 @@ def test_the_longest_run_of_whole_rows_is_kept(tmp_path: pathlib.Path) -> None:
     damage(tmp_path, 10)
     replay = make(tmp_path)
     assert transitions(replay).keys() == set(range(11, 21))
-    assert (replay.rows_written, replay.size) == (22, 10)
+    assert replay.size == 10
     feed(replay, range(100, 103))
     assert transitions(replay).keys() == {*range(11, 21), 100, 101}
 
@@ -146,7 +120,7 @@ def test_rows_that_were_left_out_never_come_back(tmp_path: pathlib.Path) -> None
     feed(replay, range(100, 101))  # in the place of the damaged row: rows 13 … 18 come after it
     replay.close()
     replay = make(tmp_path)
-    assert replay.rows_written == 13
+    assert replay.size == 12
     assert transitions(replay).keys() == set(range(11))
     feed(replay, range(200, 203))
     assert transitions(replay).keys() == {*range(11), 200, 201}
@@ -155,7 +129,7 @@ def test_rows_that_were_left_out_never_come_back(tmp_path: pathlib.Path) -> None
 KILLED = """
 import os, signal, sys, pathlib
 sys.path[:0] = [{root!r}, {tests!r}]
-from test_reopening import feed, make
+from support.replay_files import feed, make
 replay = make(pathlib.Path({folder!r}))
 feed(replay, range(1, 16))
 os.kill(os.getpid(), signal.SIGKILL)
@@ -163,7 +137,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_a_killed_process_wrote_is_kept(tmp_path: pathlib.Path) -> None:
-    tests = str(ROOT / "tests" / "replay")
+    tests = str(ROOT / "tests")
     program = KILLED.format(root=str(ROOT), tests=tests, folder=str(tmp_path))
     ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     assert ended.returncode == -signal.SIGKILL
@@ -195,7 +169,7 @@ def test_rows_of_another_layout_are_not_used(
     feed(replay, range(10))
     replay.close()
     assert capsys.readouterr().out == ""
-    assert make(tmp_path, **changes).rows_written == 0
+    assert make(tmp_path, **changes).size == 0
     assert "another layout" in capsys.readouterr().out
 
 
@@ -203,7 +177,7 @@ def test_length_of_returns_and_discount_may_change(tmp_path: pathlib.Path) -> No
     replay = make(tmp_path)
     feed(replay, range(10))
     replay.close()
-    found = transitions(make(tmp_path, n_step=2, gamma=0.1))
+    found = transitions(make(tmp_path, item=Item(2), gamma=0.1))
     assert found[3] == (3, pytest.approx(0.25 * (3 + 0.1 * 4)), pytest.approx(0.01), 5)
 
 
@@ -236,7 +210,7 @@ def test_stacks_of_frames_are_there_again(tmp_path: pathlib.Path, arena_bytes: i
         for i in numbers:
             stack = np.repeat(np.arange(i - 2, i + 1, dtype=np.uint8)[None, :, None], 5, axis=2)
             zero = np.zeros(1, np.int32)
-            replay.append(zero, stack, zero, zero, zero, np.ones(1, np.bool_))
+            replay.write(Rows(zero, stack, zero, zero, zero, np.ones(1, np.bool_)))
 
     def stacks(replay: Replay) -> set[tuple[int, ...]]:
         drawn = replay.sample(1, 800)
@@ -262,7 +236,7 @@ def test_stacks_of_frames_are_there_again(tmp_path: pathlib.Path, arena_bytes: i
 def test_a_row_is_whole_only_with_all_that_is_stored_of_it(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-    changes = {"sequence_length": 1, "sequence_period": 1, "state_size": 1}
+    changes = {"item": Item(1, sequence_length=1), "state_size": 1}
     replay = make(tmp_path, **changes)
     feed(replay, range(1, 11), size=1)
     replay.close()
@@ -271,7 +245,7 @@ def test_a_row_is_whole_only_with_all_that_is_stored_of_it(
 
 
 def test_sequences_and_their_states_are_there_again(tmp_path: pathlib.Path) -> None:
-    changes = {"burn_in": 1, "sequence_length": 3, "sequence_period": 4, "state_size": 2}
+    changes = {"item": Item(1, 1, 3, 4), "state_size": 2}
     replay = make(tmp_path, **changes)
     feed(replay, range(1, 14), size=2)
     replay.close()

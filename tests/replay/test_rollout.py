@@ -10,7 +10,8 @@ from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec, Step
 from ps_dqn.learning.learner import Learned, make_learner
-from ps_dqn.replay.rollout import Rollout, RolloutBuffer
+from ps_dqn.replay.batch import Rollout
+from ps_dqn.replay.rollout import RolloutBuffer
 
 GAMMA, LAMBDA, RATE = 0.9, 0.6, 0.1
 STEPS, ENVS, FEATURES, ACTIONS = 3, 2, 2, 2
@@ -40,27 +41,27 @@ def append(
         (NOBODY, NOTHING) if final is None else (list(final), column(*final.values()))
     )
     step = Step(
-        10 * np.array(before),
-        np.array(terminated),
-        np.array(truncated),
-        np.array(is_transition),
-        np.array(final_envs, np.int64),
-        finals,
+        observations=column(*before),
+        actions=np.array([0, 1]),
+        rewards=10 * np.array(before),
+        terminated=np.array(terminated),
+        truncated=np.array(truncated),
+        is_transition=np.array(is_transition),
+        next_observations=column(*after),
+        final_envs=np.array(final_envs, np.int64),
+        final_observations=finals,
     )
-    into.append(column(*before), np.array([0, 1]), step, column(*after))
+    into.append(step)
 
 
 def test_a_rollout_that_was_given_up_is_forgotten() -> None:
-    kept = buffer()
-    before, after = np.zeros((ENVS, 1), np.float32), np.ones((ENVS, 1), np.float32)
-    nothing = np.zeros(ENVS, np.bool_)
-    step = Step(np.ones(ENVS), nothing, nothing, ~nothing, np.zeros(0, int), before[:0])
-    kept.append(before, np.zeros(ENVS, int), step, after)
-    kept.clear()
-    for _ in range(STEPS):
-        assert not kept.is_complete
-        kept.append(before, np.zeros(ENVS, int), step, after)
-    assert kept.is_complete
+    steps = buffer()
+    append(steps, (70, 80), (71, 81))
+    steps.begin()
+    for t in range(STEPS):
+        append(steps, (t, t), (t + 1, t + 1))
+    rollout = steps.sample(1, 6)
+    assert rollout.observations[..., 0].tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
 def test_a_reset_of_its_own_is_a_step_that_does_not_count() -> None:
@@ -69,7 +70,7 @@ def test_a_reset_of_its_own_is_a_step_that_does_not_count() -> None:
     append(steps, (1, 5), (2, 6), truncated=(True, False))
     append(steps, (2, 6), (3, 7), terminated=(False, True), is_transition=(False, True))
     append(steps, (3, 7), (4, 8), is_transition=(True, False))
-    rollout = steps.take(1, 6)
+    rollout = steps.sample(1, 6)
     assert rollout.observations[..., 0].tolist() == [[1, 5], [2, 6], [3, 7]]
     assert rollout.next_observations[..., 0].tolist() == [[2, 6], [3, 7], [4, 8]]
     assert rollout.actions.tolist() == [[0, 1]] * 3
@@ -77,7 +78,7 @@ def test_a_reset_of_its_own_is_a_step_that_does_not_count() -> None:
     assert rollout.discounts.tolist() == pytest.approx(
         np.array([[0.9, 0.9], [0.9, 0.0], [0.9, 0.9]])
     )
-    assert rollout.goes_on.tolist() == [[0, 1], [1, 0], [0, 0]], "nothing follows the last step"
+    assert rollout.continues.tolist() == [[0, 1], [1, 0], [0, 0]], "nothing follows the last step"
     assert rollout.weights.tolist() == [[1, 1], [0, 1], [1, 0]]
 
 
@@ -85,11 +86,11 @@ def test_a_reset_within_the_step_leaves_the_last_observation_apart() -> None:
     steps = buffer(steps=2)
     append(steps, (1, 5), (100, 200), (False, True), (True, False), final={0: 2, 1: 6})
     append(steps, (100, 200), (101, 300), truncated=(False, True), final={1: 201})
-    rollout = steps.take(1, 4)
+    rollout = steps.sample(1, 4)
     assert rollout.observations[..., 0].tolist() == [[1, 5], [100, 200]]
     assert rollout.next_observations[..., 0].tolist() == [[2, 6], [101, 201]]
     assert rollout.discounts.tolist() == pytest.approx(np.array([[0.9, 0.0], [0.9, 0.9]]))
-    assert rollout.goes_on.tolist() == [[0, 0], [0, 0]]
+    assert rollout.continues.tolist() == [[0, 0], [0, 0]]
     assert rollout.weights.tolist() == [[1, 1], [1, 1]]
 
 
@@ -101,14 +102,14 @@ def fill(into: RolloutBuffer, steps: int = STEPS, start: int = 0) -> None:
 def test_every_step_is_learned_from_once_an_epoch() -> None:
     steps = buffer()
     fill(steps)
-    order = steps.take(6, 3).order
+    order = steps.sample(6, 3).order
     assert (order.shape, order.dtype) == ((6, 3), np.int32)
     epochs = order.reshape(3, 6).tolist()
     assert all(sorted(epoch) == list(range(6)) for epoch in epochs)
     assert len(set(map(tuple, epochs))) == 3, "each in an order of its own"
     # One minibatch may be several epochs.
     fill(steps)
-    assert sorted(steps.take(1, 12).order[0].tolist()) == sorted([*range(6), *range(6)])
+    assert sorted(steps.sample(1, 12).order[0].tolist()) == sorted([*range(6), *range(6)])
 
 
 def test_the_generator_decides_the_order() -> None:
@@ -116,7 +117,7 @@ def test_the_generator_decides_the_order() -> None:
     for seed in (1, 1, 2):
         steps = buffer(seed=seed)
         fill(steps)
-        orders.append(steps.take(2, 6).order.tolist())
+        orders.append(steps.sample(2, 6).order.tolist())
     assert orders[0] == orders[1]
     assert orders[0] != orders[2]
 
@@ -124,11 +125,10 @@ def test_the_generator_decides_the_order() -> None:
 def test_what_was_taken_is_not_written_to_by_the_next_rollout() -> None:
     steps = buffer()
     fill(steps)
-    first = steps.take(1, 6)
+    first = steps.sample(1, 6)
     kept = [np.array(array) for array in first]
-    assert not steps.is_complete
     fill(steps, start=50)
-    second = steps.take(1, 6)
+    second = steps.sample(1, 6)
     assert all((now == then).all() for now, then in zip(first, kept, strict=True))
     assert second.observations[:, 0, 0].tolist() == [50, 51, 52]
 
@@ -136,14 +136,12 @@ def test_what_was_taken_is_not_written_to_by_the_next_rollout() -> None:
 def test_only_whole_rollouts_and_whole_epochs_are_taken() -> None:
     steps = buffer()
     fill(steps, 2)
-    assert not steps.is_complete
     with pytest.raises(ValueError, match="2 of"):
-        steps.take(1, 6)
+        steps.sample(1, 6)
     fill(steps, 1)
-    assert steps.is_complete
     with pytest.raises(ValueError, match="1×8"):
-        steps.take(1, 8)
-    assert steps.take(1, 6).order.size == 6, "the rollout is still there"
+        steps.sample(1, 8)
+    assert steps.sample(1, 6).order.size == 6, "the rollout is still there"
 
 
 ENVIRONMENT = EnvironmentSpec((FEATURES,), np.dtype(np.float32), ACTIONS, None)
@@ -210,7 +208,7 @@ def reference_returns(parameters: np.ndarray, batch: Rollout) -> np.ndarray:
     for e in range(ENVS):
         for t in reversed(range(STEPS)):
             value = q_values(parameters, batch.next_observations[t, e]).max()
-            if batch.goes_on[t, e]:
+            if batch.continues[t, e]:
                 value = (1 - LAMBDA) * value + LAMBDA * returns[t + 1, e]
             returns[t, e] = batch.rewards[t, e] + batch.discounts[t, e] * value
     return returns
@@ -225,7 +223,7 @@ def reference_learn(
     losses, errors = [], []
     for minibatch in batch.order:
         gradient, loss, sizes = np.zeros(start.size), 0.0, []
-        for t, e in (divmod(int(place), ENVS) for place in minibatch):
+        for t, e in (divmod(int(number), ENVS) for number in minibatch):
             observation, action = batch.observations[t, e], batch.actions[t, e]
             error = returns[t, e] - q_values(parameters, observation)[action]
             slope = np.zeros((FEATURES + 1, ACTIONS))

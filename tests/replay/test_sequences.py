@@ -8,7 +8,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ps_dqn.replay.replay import GOES_ON, TERMINATED, TRUNCATED, Layout, Replay, Sequences
+from ps_dqn.config.capacity import Item
+from ps_dqn.replay.batch import Sequences
+from ps_dqn.replay.replay import Replay
+from ps_dqn.replay.ring import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 GAMMA = 0.9
@@ -20,7 +23,7 @@ class Row:
     frame: int
     action: int = 0
     reward: float = 0.0
-    end: int = GOES_ON
+    end: int = CONTINUES
     is_transition: bool = False
     state: float = 0.0  # every number of it
 
@@ -42,14 +45,16 @@ class Players:
             size = self._rng.integers(1, len(self.rows) + 1)
             envs = self._rng.choice(len(self.rows), size, replace=False)
             rows = [self._next(env) for env in envs]
-            self._replay.append(
-                envs,
-                np.array([self.observation(env, -1) for env in envs], np.float32),
-                np.array([row.action for row in rows]),
-                np.array([row.reward for row in rows]),
-                np.array([row.end for row in rows]),
-                np.array([row.is_transition for row in rows]),
-                np.array([[row.state] * STATE_SIZE for row in rows], np.float32),
+            self._replay.write(
+                Rows(
+                    envs,
+                    np.array([self.observation(env, -1) for env in envs], np.float32),
+                    np.array([row.action for row in rows]),
+                    np.array([row.reward for row in rows]),
+                    np.array([row.end for row in rows]),
+                    np.array([row.is_transition for row in rows]),
+                    np.array([[row.state] * STATE_SIZE for row in rows], np.float32),
+                )
             )
 
     def observation(self, env: int, position: int) -> np.ndarray:
@@ -70,13 +75,13 @@ class Players:
 
     def _episode(self) -> list[Row]:
         rng, length = self._rng, int(self._rng.integers(1, self._longest + 1))
-        ends = [GOES_ON] * (length - 1) + [int(rng.choice([TRUNCATED, TERMINATED]))]
+        ends = [CONTINUES] * (length - 1) + [int(rng.choice([TRUNCATED, TERMINATED]))]
         rows = []
         for end in ends:
             action, reward = int(rng.integers(5)), float(rng.normal())
             rows.append(Row(self._frame(), action, reward, end, True, float(rng.normal())))
         # Whatever is stored with the last observation must not matter.
-        return [*rows, Row(self._frame(), 77, np.inf, GOES_ON, False, float(rng.normal()))]
+        return [*rows, Row(self._frame(), 77, np.inf, CONTINUES, False, float(rng.normal()))]
 
     def _frame(self) -> int:
         self._frames += 1
@@ -84,28 +89,28 @@ class Players:
 
     def eligible(self) -> dict[int, tuple[int, int]]:
         """Environment and position of each sequence there is, by its first frame's number."""
-        layout, found = self._layout, {}
-        per_env = -(-layout.rows // layout.sequence_period) * layout.sequence_period
-        length = layout.burn_in + layout.sequence_length + layout.n_step
+        layout, item, found = self._layout, self._layout.item, {}
+        per_env = -(-layout.rows // item.period) * item.period
+        length = item.burn_in + item.sequence_length + item.n_step
         for env, rows in enumerate(self.rows):
             first = max(len(rows) - per_env, 0) + layout.frame_stack - 1
             for p in range(first, len(rows) - length + 1):
-                begin = p + layout.burn_in
-                trained = rows[begin : begin + layout.sequence_length]
-                if p % layout.sequence_period == 0 and any(row.is_transition for row in trained):
+                begin = p + item.burn_in
+                trained = rows[begin : begin + item.sequence_length]
+                if p % item.period == 0 and any(row.is_transition for row in trained):
                     found[rows[p].frame] = env, p
         return found
 
     def bootstrap(self, env: int, position: int) -> tuple[float, float, int]:
         """Return, discount and length of the transition at a position."""
         value = 0.0
-        for k in range(self._layout.n_step):
+        for k in range(self._layout.item.n_step):
             row = self.rows[env][position + k]
             assert row.is_transition
             value += GAMMA**k * row.reward
-            if row.end != GOES_ON:
+            if row.end != CONTINUES:
                 return value, 0.0 if row.end == TERMINATED else GAMMA ** (k + 1), k + 1
-        return value, GAMMA**self._layout.n_step, self._layout.n_step
+        return value, GAMMA**self._layout.item.n_step, self._layout.item.n_step
 
 
 def make(
@@ -131,12 +136,9 @@ def layout_of(
         rows,
         (stack, 1) if stack > 1 else (1,),
         np.dtype(np.float32),
-        n_step,
+        Item(n_step, burn_in, length, period),
         GAMMA,
         frame_stack=stack,
-        burn_in=burn_in,
-        sequence_length=length,
-        sequence_period=period,
         state_size=state_size,
     )
 
@@ -161,8 +163,8 @@ def check(drawn: Sequences, i: int, players: Players, env: int, first: int, layo
         begins = first + step == 0 or not rows[first + step - 1].is_transition
         assert drawn.starts[i, step] == begins
     assert drawn.states[i] == pytest.approx([rows[first].state] * STATE_SIZE)
-    for t in range(layout.sequence_length):
-        step = layout.burn_in + t
+    for t in range(layout.item.sequence_length):
+        step = layout.item.burn_in + t
         row = rows[first + step]
         assert drawn.weights[i, t] == row.is_transition
         if row.is_transition:
@@ -240,8 +242,9 @@ def test_size_counts_complete_sequences() -> None:
     for _ in range(20):
         players.play(1)
         sizes.append(replay.size)
-    # Six rows each, from rows 0, 2, 4, …; of 12 rows the last five begin none.
-    assert sizes == [0] * 5 + [1, 1, 2, 2, 3, 3] + [4, 3, 4, 3, 4, 3, 4, 3, 4]
+    # Six rows each, from rows 0, 2, 4, …; of 12 rows the last five begin none. Each sequence counts
+    # as the two rows to the next one.
+    assert sizes == [0] * 5 + [2, 2, 4, 4, 6, 6] + [8, 6, 8, 6, 8, 6, 8, 6, 8]
 
 
 def test_shapes_and_dtypes() -> None:
@@ -261,7 +264,7 @@ def test_without_a_recurrent_state_states_are_empty() -> None:
     replay = Replay(layout, Uniform(), np.random.default_rng(0))
     zero = np.zeros(2)
     for _ in range(20):
-        replay.append(np.arange(2), np.zeros((2, 1)), zero, zero, zero, np.ones(2, np.bool_))
+        replay.write(Rows(np.arange(2), np.zeros((2, 1)), zero, zero, zero, np.ones(2, np.bool_)))
     assert sample(replay, 5).states.shape == (5, 0)
 
 
@@ -271,7 +274,7 @@ def test_prioritized_sequences_have_one_weight_for_their_transitions() -> None:
     players.play(100)
     drawn = sample(replay, 400)
     frames = first_frames(drawn)
-    errors = {frame: 1 + place for place, frame in enumerate(sorted(set(frames)))}
+    errors = {frame: 1 + rank for rank, frame in enumerate(sorted(set(frames)))}
     replay.update_priorities(np.array([[errors[frame] for frame in frames]], np.float32))
     drawn = sample(replay, 400)
     frames = first_frames(drawn)

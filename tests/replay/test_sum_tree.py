@@ -114,11 +114,11 @@ def test_reset_keeps_nothing_but_what_it_sets() -> None:
 
 
 def test_the_array_comes_from_the_given_allocation() -> None:
-    asked = []
+    calls = []
 
     def allocate(name: str, shape: tuple[int, ...], dtype: object) -> np.ndarray:
-        asked.append((name, shape, np.dtype(dtype).name))
+        calls.append((name, shape, np.dtype(dtype).name))
         return np.zeros(shape, dtype)
 
     SumTree(5, allocate)
-    assert asked == [("priorities", (16,), "float64")]
+    assert calls == [("priorities", (16,), "float64")]

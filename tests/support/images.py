@@ -43,8 +43,8 @@ exec chroot --userspec=10001:10001 --groups= "$root" "$@"
 
 def tool(name: str, source: str) -> str:
     """The path of a program; skips the test where there is none."""
-    places = [str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")]
-    found = shutil.which(name, path=os.pathsep.join(places))
+    folders = [str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")]
+    found = shutil.which(name, path=os.pathsep.join(folders))
     if not found:
         pytest.skip(f"needs {name} ({source})")
     return found
@@ -62,13 +62,13 @@ def _is_variable(line: str) -> bool:
     return line.startswith(":env:")
 
 
-def index_places() -> set[str]:
+def package_sources() -> set[str]:
     """The hosts and folders in which this machine's pip looks, the public index not among them."""
     settings = pip_settings()
     names = ("index-url", "extra-index-url", "find-links")
     addresses = [urlsplit(word) for name in names for word in settings.get(name, "").split()]
-    places = {address.netloc.rpartition("@")[2] or address.path for address in addresses}
-    return places - {PyPI.netloc}
+    found = {address.netloc.rpartition("@")[2] or address.path for address in addresses}
+    return found - {PyPI.netloc}
 
 
 @dataclasses.dataclass

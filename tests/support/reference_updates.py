@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from ps_dqn import optimizers
 from ps_dqn.config import Config
-from ps_dqn.replay.replay import Transitions
+from ps_dqn.replay.batch import Transitions
 
 
 def q_values(network, parameters, observations):

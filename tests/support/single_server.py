@@ -62,8 +62,8 @@ class Server:
         found = [values[:SIZE].tolist(), values[size : size + SIZE].tolist()]
         return messages.header(PullHeader, message), *found
 
-    def status(self, **asked) -> Status:
-        return Status(self.pull(**asked)[0].status)
+    def status(self, **fields) -> Status:
+        return Status(self.pull(**fields)[0].status)
 
     @property
     def state(self):

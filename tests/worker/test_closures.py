@@ -13,7 +13,7 @@ from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config
 from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.wire.report import Report
-from ps_dqn.worker.actor import Experience
+from ps_dqn.worker.actor import Actor
 
 SINGLE = Config.from_values({**SMALL, "local_updates": 1})
 THREE_PUSHES = Config.from_values({**SMALL, "local_updates": 4, "pushes_per_closure": 3})
@@ -46,7 +46,7 @@ class OneWorker:
 
     def __init__(self, config: Config, index: int, network):
         self._config, self._network = config, network
-        self._experience = Experience(config, index)
+        self._actor = Actor(config, index)
         num_slots = local_optimizer_slots(config)
         self._slots, self._steps = np.zeros((num_slots, network.num_parameters), np.float32), 0
 
@@ -58,19 +58,21 @@ class OneWorker:
         start, end = learning.learning_rate, learning.learning_rate_end
         rate = linear(start, end, learning.learning_rate_decay_steps, env_steps)
         updates = self._config.parameter_server.local_updates
-        made, memory = 0, self._experience.memory
+        made, memory = 0, self._actor.memory
         # `update_period` is 4 and so is the number of environments: one step for each update.
         while made < updates or not memory.is_warm:
-            observations, state = self._experience.acting
+            observations, state = self._actor.acting
             greedy = q_values(self._network, online, observations).numpy().argmax(-1)
-            self._experience.step(greedy, state, epsilon)
+            self._actor.step(greedy, state, epsilon)
             made += 1
-        gathered = self._experience.take_gathered()
-        batch = memory.sample(env_steps / self._config.run.total_env_steps)
+        gathered = self._actor.take_gathered()
+        batch = memory.sample(
+            updates, learning.batch_size, env_steps / self._config.run.total_env_steps
+        )
         vector, self._slots, *sums, errors = reference_learn(
             self._config, self._network, online, target, self._slots, self._steps, rate, batch
         )
-        memory.remember_errors(errors)
+        memory.update_priorities(errors)
         self._steps += updates
         return vector, gathered.env_steps, len(gathered.returns), sums, epsilon, rate
 

@@ -14,10 +14,9 @@ from support.paying_env import LENGTH, SMALL
 from support.worker_calls import Worker
 
 from ps_dqn.config import Config, Environment
-from ps_dqn.replay.memory import ReplayMemory
-from ps_dqn.replay.replay import Sequences, Transitions
-from ps_dqn.replay.rollout import Rollout
-from ps_dqn.worker.actor import Experience
+from ps_dqn.replay.batch import Rollout, Sequences, Transitions
+from ps_dqn.replay.replay import Replay
+from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
 
 # States of four numbers, stored at every second row.
@@ -85,7 +84,7 @@ def test_states_begin_anew_however_environments_reset(config: Environment) -> No
         "num_envs_per_worker": 3, "update_period": 3, "local_updates": 1, "min_replay_size": 1,
         "replay_capacity": 300, **RECURRENT,
     }  # fmt: skip
-    worker = Experience(Config.from_values(values), worker=0)
+    worker = Actor(Config.from_values(values), worker=0)
     began = 0
     for _ in range(40):
         observations, states = worker.acting
@@ -94,7 +93,7 @@ def test_states_begin_anew_however_environments_reset(config: Environment) -> No
         began += int((observations[:, 2] == 0).sum())
         worker.step(np.zeros(3, np.int32), states + 1, 0.0)
     assert began > 20
-    drawn = worker.memory.sample(0.0)
+    drawn = worker.memory.sample(1, 100)
     assert isinstance(drawn, Sequences)
     # Where a row is the last of an episode that was left already, its state is of no use.
     has_state = ~drawn.starts[:, :, 1]
@@ -156,13 +155,13 @@ def test_samplers_hear_how_much_of_the_run_is_done(
     opened: Open, monkeypatch: pytest.MonkeyPatch, env_steps: int, share: float
 ) -> None:
     heard: list[float] = []
-    draw = ReplayMemory.sample
+    draw = Replay.sample
 
-    def sample(memory: ReplayMemory, progress: float) -> Any:
+    def sample(replay: Replay, minibatches: int, batch_size: int, progress: float) -> Any:
         heard.append(progress)
-        return draw(memory, progress)
+        return draw(replay, minibatches, batch_size, progress)
 
-    monkeypatch.setattr(ReplayMemory, "sample", sample)
+    monkeypatch.setattr(Replay, "sample", sample)
     worker = opened(total_env_steps=400)
     worker.restore(env_steps)
     worker.pull()

@@ -36,12 +36,12 @@ class Probe:
     @classmethod
     def read(cls, manifest: dict[str, Any], ports: dict[str, int]) -> "Probe":
         """A probe as a container says it; a port may go by its name."""
-        asked = manifest["httpGet"]
+        request = manifest["httpGet"]
         refuse_unknown("probe", manifest, _FIELDS)
-        refuse_unknown("httpGet", asked, {"path", "port"})
+        refuse_unknown("httpGet", request, {"path", "port"})
         return cls(
-            asked["path"],
-            ports.get(asked["port"], asked["port"]),
+            request["path"],
+            ports.get(request["port"], request["port"]),
             manifest.get("periodSeconds", 10),
             manifest.get("timeoutSeconds", 1),
             manifest.get("failureThreshold", 3),

@@ -1,0 +1,76 @@
+"""A worker's evaluations, called as the worker's host calls them.
+
+The toy environment is that of `support/paying_env.py`: rewards tell which actions were taken.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support.paying_env import SMALL
+
+from ps_dqn.config import Config
+from ps_dqn.worker.actor import Evaluation
+
+Judge = Callable[..., Evaluation]
+
+
+@pytest.fixture
+def judged() -> Iterator[Judge]:
+    made: list[Evaluation] = []
+
+    def make(episodes: int, **values: Any) -> Evaluation:
+        made.append(Evaluation(Config.from_values(SMALL | values), episodes))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.environments.close()
+
+
+def play(evaluation: Evaluation, seed: int = 0, action: int = 1) -> tuple[list[float], int]:
+    """Plays an evaluation as `closures.py` does; returns and how many steps it took."""
+    [observed] = evaluation.begin(seed)
+    playing, steps = len(observed), 0
+    while playing > 0:
+        greedy = np.full(len(observed), action, np.int32)
+        observed, playing = evaluation.step(greedy)
+        assert playing.dtype == np.int32
+        steps += 1
+    mark, returns = evaluation.end()
+    assert mark == 1
+    assert returns.dtype == np.float64
+    return returns.tolist(), steps
+
+
+LONGER: dict[str, Any] = {"env_kwargs": '{"longer": true}'}
+
+
+def test_only_first_episodes_count_in_evaluations(judged: Judge) -> None:
+    # Environment i's episodes last 4 + i steps: while the last one still plays, the first has
+    # begun its next episode, whose rewards must not count.
+    returns, steps = play(judged(4, **LONGER), action=2)
+    assert returns == [8, 10, 12, 14]
+    assert steps == 7
+
+
+def test_evaluations_are_cut(judged: Judge) -> None:
+    evaluation = judged(4, max_eval_steps=5, **LONGER)
+    returns, steps = play(evaluation)
+    assert returns == [4, 5, 5, 5]
+    assert steps == 5
+    # The cut is of one evaluation, not of all together.
+    assert play(evaluation) == ([4, 5, 5, 5], 5)
+
+
+def test_evaluations_begin_anew_and_depend_on_their_seed(judged: Judge) -> None:
+    evaluation = judged(3, eval_epsilon=0.5, **LONGER)
+    first, other, again = (play(evaluation, seed)[0] for seed in (10, 20, 10))
+    assert first == again
+    assert first != other
+    assert first != [4, 5, 6], "eval_epsilon 0.5 takes random actions"
+
+
+def test_greedy_evaluations_take_no_random_action(judged: Judge) -> None:
+    assert play(judged(50, eval_epsilon=0.0))[0] == [4.0] * 50
