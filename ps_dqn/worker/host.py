@@ -59,7 +59,7 @@ class WorkerHost:
     def close(self) -> None:
         """Ends the environments."""
         if self._learning is not None:
-            self._learning.experience.close()
+            self._learning.actor.close()
         if self._evaluation is not None:
             self._evaluation.environments.close()
         self._learning = self._evaluation = None

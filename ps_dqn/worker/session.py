@@ -49,7 +49,7 @@ class Session:
         """
         self._config, self._worker, self._num_workers = config, worker, sizes.num_workers
         self._folder = folder
-        self.experience = Actor(config, worker, folder)
+        self.actor = Actor(config, worker, folder)
         # TensorFlow's, of acting and learning.
         self._seeds = np.random.default_rng([config.run.seed, worker, 0x5EED])
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
@@ -93,7 +93,7 @@ class Session:
             return self._pulled(answer, self._no_parameters, self._no_parameters)
         self._tally.maximum("pull_max", self._tally.lap("pull"))
         self._is_finished = False
-        self.experience.memory.begin()
+        self.actor.memory.begin()
         self._follow_schedules(answer.counters)
         self._steps_to_make = self._config.vector_steps_per_push
         return self._pulled(Status.READY, answer.online, answer.target)
@@ -102,18 +102,19 @@ class Session:
         """Acts once in every environment, from the fields of `Acted`."""
         acted = Acted(*arrays)
         self._tally.lap("acting")
-        self.experience.step(acted.greedy, acted.state, self._epsilon)
+        self.actor.step(acted.greedy, acted.state, self._epsilon)
         self._steps_to_make -= 1
         self._tally.lap("environment")
         return self._acting()
 
     def sample(self) -> Sampled:
         """Draws the minibatches of all local updates."""
-        experience, config = self.experience, self._config
-        batch = experience.nothing
-        if not self._is_finished:
+        actor, config = self.actor, self._config
+        if self._is_finished:
+            batch = actor.nothing
+        else:
             shape = (config.parameter_server.local_updates, config.learning.batch_size)
-            batch = experience.memory.sample(*shape, self._progress)
+            batch = actor.memory.sample(*shape, self._progress)
         self._tally.lap("sampling")
         return Sampled(np.int32(not self._is_finished), batch)
 
@@ -122,7 +123,7 @@ class Session:
         learned = Learned(*arrays)
         updates = self._config.parameter_server.local_updates
         self._gather()
-        self.experience.memory.update_priorities(learned.errors)
+        self.actor.memory.update_priorities(learned.errors)
         is_finite = all(map(_is_finite, (learned.vector, learned.slots, learned.td_loss)))
         is_admitted = is_finite and self._gate.admits(float(learned.td_loss) / updates)
         if is_admitted:
@@ -169,7 +170,7 @@ class Session:
             "bytes_pulled": self._client.bytes_pulled,
             "bytes_pushed": self._client.bytes_pushed,
             "epsilon": self._epsilon,
-            "replay_size": self.experience.memory.size,
+            "replay_size": self.actor.memory.size,
         }
         self._client.bytes_pulled = self._client.bytes_pushed = 0
         report = Report(**fields)
@@ -180,7 +181,7 @@ class Session:
 
     def _figures(self) -> WorkerFigures:
         """Made anew for each report and never changed, so any thread may read them."""
-        memory = self.experience.memory
+        memory = self.actor.memory
         return WorkerFigures(
             env_steps=int(self._ledger.total("env_steps")),
             updates=int(self._ledger.total("updates")),
@@ -203,8 +204,8 @@ class Session:
         )
 
     def _acting(self) -> Acting:
-        observations, state = self.experience.acting
-        is_due = self._steps_to_make > 0 or not self.experience.memory.is_warm
+        observations, state = self.actor.acting
+        is_due = self._steps_to_make > 0 or not self.actor.memory.is_warm
         return Acting(observations, state, np.int32(is_due and not self._is_finished))
 
     def _follow_schedules(self, counters: Counters) -> None:
@@ -219,7 +220,7 @@ class Session:
 
     def _gather(self) -> None:
         """Counts what was collected."""
-        gathered = self.experience.take_gathered()
+        gathered = self.actor.take_gathered()
         self._env_steps += gathered.env_steps
         self._episodes += len(gathered.returns)
         self._tally.add("env_steps", gathered.env_steps)
