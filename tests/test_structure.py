@@ -15,7 +15,7 @@ LONGEST = 351  # lines; a file is to be read in one sitting
 # What is on one floor may import what is on the floors before it, and nothing else of ps_dqn.
 FLOORS = (
     {"errors", "state"},
-    {"config", "wire", "run"},
+    {"config", "wire", "run", "user_code"},
     {"environments", "optimizers", "seeds"},
     {"networks", "replay", "telemetry"},
     {"learning", "parameter_server"},
