@@ -119,6 +119,7 @@ class Closures:
             pulled.slots,
             pulled.steps,
             pulled.learning_rate,
+            pulled.epsilon,
             pulled.seed,
             batch,
         )
@@ -140,7 +141,8 @@ class Closures:
             tf.TensorSpec(self._slots.shape[1:], tf.float32),
         )
         acting = self._acting(self._config.environment.num_envs_per_worker)
-        specs = _Pulled(_MARK, vector, vector, self._slots, number, number, _SEED, *acting, _MARK)
+        numbers = (number, number, number)  # steps, learning rate and ε
+        specs = _Pulled(_MARK, vector, vector, self._slots, *numbers, _SEED, *acting, _MARK)
 
         def pull() -> _Pulled:
             return _Pulled(*bridge.call("pulled", worker, self._store.pull(requests), specs))
@@ -160,9 +162,8 @@ class Closures:
         specs = [*self._acting(self._config.environment.num_envs_per_worker), _MARK]
 
         def step(i, observations, state, more):  # type: ignore[no-untyped-def]
-            greedy, state = self._network.act(
-                pulled.online, observations, state, seeds.derive(pulled.seed, i)
-            )
+            noise_seed = seeds.derive(pulled.seed, seeds.Purpose.ACTING + i)
+            greedy, state = self._network.act(pulled.online, observations, state, noise_seed)
             return i + 1, *bridge.call("step", worker, [greedy, state], specs)
 
         tf.while_loop(
@@ -229,6 +230,7 @@ class _Pulled(NamedTuple):
     slots: Any
     steps: Any
     learning_rate: Any
+    epsilon: Any
     seed: Any
     observations: Any
     state: Any

@@ -100,9 +100,9 @@ class Session:
 
         Returns:
             Status, int32 []; online and target, float32 [P]; the local optimizer's slots, float32
-            [S, P], its steps so far and the step size, float32 []; a seed, int32 [2]; what to act
-            on, [E, …], and recurrent states, float32 [E, S]; and 1 if there is to be acted at all,
-            int32 [].
+            [S, P], its steps so far, the step size and ε, float32 []; a seed, int32 [2]; what to
+            act on, [E, …], and recurrent states, float32 [E, S]; and 1 if there is to be acted at
+            all, int32 [].
         """
         answer = self._exchange.pulled(replies)
         if isinstance(answer, Status):
@@ -239,6 +239,7 @@ class Session:
             self._slots,
             np.float32(self._slot_steps),
             np.float32(self._learning_rate),
+            np.float32(self._epsilon),
             self._seeds.integers(2**30, size=2, dtype=np.int32),
             *self.experience.acting,
             self._goes_on(),

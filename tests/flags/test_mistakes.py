@@ -80,7 +80,7 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         (["--log_interval=nan"], "--log_interval=nan: must be"),
         (["--target_return=nan"], "--target_return=nan"),
         (["--learning_rate=inf"], "--learning_rate=inf"),
-        (["--loss=log_cosh"], "flag --loss=log_cosh: value should be one of <huber|squared>"),
+        (["--loss=l1"], "flag --loss=l1: value should be one of <huber|squared|log_cosh>"),
         (["--cluster=moon"], "flag --cluster=moon: value should be one of"),
         (["train"], "'train' is not a flag"),
         (["--gamma=0.9", "0.5"], "'0.5' is not a flag"),

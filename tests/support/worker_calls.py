@@ -27,6 +27,7 @@ class Pulled(NamedTuple):
     slots: Any
     steps: Any
     rate: Any
+    epsilon: Any
     seed: Any
     observations: Any
     state: Any

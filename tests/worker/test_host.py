@@ -47,6 +47,7 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     assert (pulled.steps, pulled.steps.dtype) == (0, np.float32)
     expected_rate = np.float32(worker.config.learning.learning_rate)
     assert (pulled.rate, pulled.rate.dtype) == (expected_rate, np.float32)
+    assert (pulled.epsilon, pulled.epsilon.dtype) == (0.0, np.float32)
     assert (pulled.seed.shape, pulled.seed.dtype) == ((2,), np.int32)
     assert pulled.observations.tolist() == [[0, 0], [0, 0]]
     assert (pulled.state.shape, pulled.state.dtype) == ((2, 0), np.float32)

@@ -50,7 +50,8 @@ def test_epsilon_and_learning_rate_follow_the_runs_env_steps(
     learned = {"learning_rate": 0.5, "learning_rate_end": 0.1, "learning_rate_decay_steps": 200}
     worker = opened(**explored, **learned)
     worker.restore(env_steps)
-    assert worker.pull().rate == pytest.approx(rate, rel=1e-6)
+    pulled = worker.pull()
+    assert (pulled.rate, pulled.epsilon) == pytest.approx((rate, epsilon), rel=1e-6)
     worker.collect()
     worker.pack(0.0)
     header = messages.unpack(PushHeader, worker.packed[0])
