@@ -103,7 +103,7 @@ def test_the_ladder_makes_workers_explore_differently(
 ) -> None:
     explored = {"epsilon_start": 0.5, "epsilon_end": 0.5, "epsilon_ladder": True}
     worker = opened(index, num_workers=3, **explored)
-    worker.pull()
+    assert worker.pull().epsilon == pytest.approx(0.5**exponent)
     assert worker.report().epsilon == pytest.approx(0.5**exponent)
 
 
