@@ -9,7 +9,8 @@ import pytest
 from support.programs import ROOT
 
 PACKAGES = ("ps_dqn", "cluster", "flags")
-COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator", "launch")
+COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator")  # packages
+MODULE_COMMANDS = {"launch", "export"}
 LONGEST = 351  # lines; a file is to be read in one sitting
 
 # What is on one floor may import what is on the floors before it, and nothing else of ps_dqn.
@@ -23,7 +24,7 @@ FLOORS = (
     {"coordinator", "evaluator"},
 )
 # Commands and what needs nothing of the project.
-APART = {"launch", "minatar_games"}
+APART = MODULE_COMMANDS | {"minatar_games"}
 
 
 def sources(package: str) -> list[pathlib.Path]:
@@ -134,7 +135,8 @@ def test_only_commands_import_flags() -> None:
         for path in sources(package)
         if "flags" in top_packages(path)
     }
-    commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS} | {"ps_dqn.launch"}
+    commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS}
+    commands |= {f"ps_dqn.{name}" for name in MODULE_COMMANDS}
     assert "ps_dqn.coordinator.__main__" in importing
     assert importing <= commands
 
@@ -142,7 +144,7 @@ def test_only_commands_import_flags() -> None:
 def test_nobody_imports_a_command() -> None:
     for path in sources("ps_dqn"):
         commands = {name for name in imports(path) if name.endswith("__main__")}
-        assert not commands | (rooms(path) & {"launch"}), path
+        assert not commands | (rooms(path) & MODULE_COMMANDS), path
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -155,8 +157,9 @@ def test_files_can_be_read_in_one_sitting(package: str) -> None:
 def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # TensorFlow takes seconds to import: --help and a wrong flag must not wait for it. NumPy reads
     # the number of its threads when it is imported, which is after the flags.
-    modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS if name != "launch"]
-    modules += ["ps_dqn.launch", "cluster.spec", "ps_dqn.config"]
+    modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS]
+    modules += [f"ps_dqn.{name}" for name in sorted(MODULE_COMMANDS)]
+    modules += ["cluster.spec", "ps_dqn.config"]
     modules += [f"flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
     assert len(modules) > 5
     program = (
