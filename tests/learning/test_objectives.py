@@ -147,4 +147,4 @@ def test_without_munchausen_there_is_no_bonus() -> None:
     _, bootstrap, network = ask(Config.from_values({"double_dqn": False}), tf.constant(ONLINE))
     assert isinstance(bootstrap, Bootstrap)
     assert bootstrap.bonus.numpy().tolist() == [0.0] * 3
-    assert len(network.calls) == 2, "the states acted in are not asked about"
+    assert len(network.calls) == 2, "no values of the states acted in are needed"

@@ -16,6 +16,7 @@ from support.four_numbers import (
 from ps_dqn.replay.rollout import Rollout
 
 STEPS, ENVIRONMENTS = 3, 2
+RESET = (1, 1)  # the second minibatch's second step
 # Greedy values are looked at one step ahead, so that the reference is short.
 OPTIONS = {"replay": "rollout", "target_update_period": 0, "n_step": 1, "trace_lambda": 0.0}
 
@@ -35,9 +36,6 @@ def random_rollout(rng: np.random.Generator) -> Rollout:
         weights,
         np.array([[5, 2, 0], [1, 3, 4]], np.int32),
     )
-
-
-RESET = (1, 1)  # the second minibatch's second step
 
 
 def source() -> Any:

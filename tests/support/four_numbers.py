@@ -15,12 +15,12 @@ from ps_dqn.config import Config
 from ps_dqn.learning.minibatches import MinibatchLoss, make_source
 from ps_dqn.replay.replay import Sequences, Transitions
 
-SEED, EPSILON = tf.constant([5, 6]), tf.constant(0.3)
+# Not tensors: TensorFlow is set up after this module is imported.
+SEED, EPSILON = np.array([5, 6], np.int32), np.float32(0.3)
 # keep, add, weight of action 0, weight of action 1
 ONLINE = np.array([0.7, 0.9, 1.2, -0.8])
 TARGET = np.array([0.5, 1.1, -0.6, 0.9])
 SMALL = {"num_envs_per_worker": 1, "update_period": 1, "double_dqn": False}
-
 
 MODES: dict[str, dict[str, Any]] = {
     "dqn": {},

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -17,7 +18,7 @@ from ps_dqn.learning.objectives import Losses, Outcomes, Pass
 
 ONLINE, TARGET = [2.0, 0.3], [1.5, -0.4]
 EPSILON = 0.4
-SEED = tf.constant([11, 22])
+SEED = np.array([11, 22], np.int32)  # no tensor: TensorFlow is set up after this is imported
 ACTIONS = [0, 1, 1]
 RETURNS = [0.5, -1.25, 2.0]
 DISCOUNTS = [0.9, 0.81, 0.0]
