@@ -49,11 +49,13 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     shape = (local_optimizer_slots(config), network.num_parameters)
     actor = Actor(config, 0)
     memory = actor.memory
-    updates, rate = config.parameter_server.local_updates, tf.constant(1e-4)
+    updates = config.parameter_server.local_updates
+    rate, epsilon = tf.constant(1e-4), tf.constant(0.1)
 
     def learn_once(online, slots, steps, batch):
         seed = tf.constant([0, steps])
-        learned = learn(online, target, slots, tf.constant(float(steps)), rate, seed, batch)
+        numbers = tf.constant(float(steps)), rate, epsilon
+        learned = learn(online, target, slots, *numbers, seed, batch)
         return online + learned.vector, learned.slots, learned.errors
 
     def collect(online):
@@ -61,7 +63,7 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
         while done < config.vector_steps_per_push or not memory.is_warm:
             inputs = [tf.constant(each) for each in actor.acting]
             greedy, state = act(online, *inputs, tf.constant([1, done]))
-            actor.step(greedy.numpy(), state.numpy(), 0.1)
+            actor.step(greedy.numpy(), state.numpy(), float(epsilon))
             done += 1
 
     def sample():

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
+from ps_dqn import user_code
 from ps_dqn.config import Environment
 from ps_dqn.errors import UsageError
 
@@ -140,7 +140,7 @@ def _describe(env: VectorEnv) -> EnvironmentSpec:
 def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
     kwargs = json.loads(config.env_kwargs)
     if config.env_module:
-        _import(config.env_module)
+        user_code.import_module(f"--env_module={config.env_module}", config.env_module)
     try:
         mode = None if config.vectorization == "auto" else config.vectorization
         env = gymnasium.make_vec(config.env_id, num_envs, vectorization_mode=mode, **kwargs)
@@ -152,9 +152,8 @@ def _make_vector(config: Environment, num_envs: int) -> VectorEnv:
                 config.env_id, num_envs, vectorization_mode=mode, wrappers=wrappers, **kwargs
             )
     except Exception as error:  # whatever an environment's own code raises
-        text = " ".join(str(error).split())
         raise UsageError(
-            f"--env_id={config.env_id}: cannot be made ({type(error).__name__}: {text}). Is it "
+            f"--env_id={config.env_id}: cannot be made ({user_code.one_line(error)}). Is it "
             f"registered and its package installed? Does it take --env_kwargs={config.env_kwargs}?"
         ) from error
     _check_spaces(config, env)
@@ -174,16 +173,6 @@ def _wrappers(config: Environment, space: gymnasium.Space) -> list[_Wrap]:
     if frames > 1 and not is_stacked:
         wrappers.append(functools.partial(FrameStackObservation, stack_size=frames))
     return wrappers
-
-
-def _import(module: str) -> None:
-    try:
-        importlib.import_module(module)
-    except Exception as error:  # whatever a user's module raises
-        raise UsageError(
-            f"--env_module={module}: cannot be imported ({type(error).__name__}: {error}). It must "
-            f"be importable on every task: run from its folder or put that on PYTHONPATH"
-        ) from error
 
 
 def _check_spaces(config: Environment, env: VectorEnv) -> None:

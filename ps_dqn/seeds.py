@@ -1,8 +1,26 @@
 """Seeds for many purposes from one, inside the update loop."""
 
+import enum
+
 import tensorflow as tf
 
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
+
+
+class Purpose(enum.IntEnum):
+    """What random numbers are for: what `derive` is given.
+
+    Acting and the updates take a seed for each step and each update, counted from these numbers.
+    The others are taken from an update's own seed; those of the target from the push's where one
+    pass serves all its updates, so that acting's steps 2 and 4 share their numbers with it.
+    """
+
+    ACTING = 0
+    ONLINE = 1
+    TARGET = 2
+    SELECTOR = 3
+    FEATURES = 4
+    UPDATES = 1_000_000
 
 
 def derive(seed: tf.Tensor, purpose: int | tf.Tensor) -> tf.Tensor:
@@ -13,7 +31,7 @@ def derive(seed: tf.Tensor, purpose: int | tf.Tensor) -> tf.Tensor:
 
     Args:
         seed: int32 [2].
-        purpose: which, int32 [].
+        purpose: which, a `Purpose` or counted from one, int32 [].
 
     Returns:
         int32 [2].

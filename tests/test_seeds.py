@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from ps_dqn.seeds import derive
+from ps_dqn.seeds import Purpose, derive
 
 
 def pair(seed: tf.Tensor) -> tuple[int, int]:
@@ -22,6 +22,16 @@ def test_derived_as_murmurhash_finishes() -> None:
     words = [finish((word + 7 * 0x9E3779B9) % 2**32) for word in (12, 2**32 - 5)]
     expected = tuple(np.array(words, np.uint32).view(np.int32).tolist())
     assert pair(derive(tf.constant([12, -5]), 7)) == expected
+
+
+def test_derived_seeds_differ_by_purpose_and_seed() -> None:
+    seeds = [tf.constant(each) for each in ([3, 4], [4, 3], [2**31 - 1, 5])]
+    derived = [pair(derive(seed, purpose)) for seed in seeds for purpose in Purpose]
+    assert len(set(derived)) == len(derived)
+    assert derive(seeds[0], Purpose.TARGET).dtype == tf.int32
+    counted = derive(seeds[0], Purpose.UPDATES + tf.constant(3))
+    assert pair(counted) == pair(derive(seeds[0], Purpose.UPDATES + 3))
+    assert pair(counted) == pair(derive(seeds[0], tf.constant(1_000_003)))
 
 
 def test_chains_of_purposes_do_not_meet() -> None:

@@ -10,14 +10,15 @@ import pytest
 from support.programs import ROOT
 
 PACKAGES = ("ps_dqn", "cluster", "flags")
-COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator", "launch")
+COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator")  # packages
+MODULE_COMMANDS = {"launch", "export"}
 # Lines; a file is to be read in one sitting.
-LONGEST = {"ps_dqn": 351, "cluster": 300, "flags": 300, "tests": 385}
+LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 300)
 
 # What is on one floor may import what is on the floors before it, and nothing else of ps_dqn.
 FLOORS = (
     {"errors", "state"},
-    {"config", "wire", "run"},
+    {"config", "wire", "run", "user_code"},
     {"environments", "optimizers", "seeds"},
     {"networks", "replay", "telemetry"},
     {"learning", "parameter_server"},
@@ -25,7 +26,7 @@ FLOORS = (
     {"coordinator", "evaluator"},
 )
 # Commands and what needs nothing of the project.
-APART = {"launch", "minatar_games"}
+APART = MODULE_COMMANDS | {"minatar_games"}
 
 
 def sources(package: str) -> list[pathlib.Path]:
@@ -136,7 +137,8 @@ def test_only_commands_import_flags() -> None:
         for path in sources(package)
         if "flags" in top_packages(path)
     }
-    commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS} | {"ps_dqn.launch"}
+    commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS}
+    commands |= {f"ps_dqn.{name}" for name in MODULE_COMMANDS}
     assert "ps_dqn.coordinator.__main__" in importing
     assert importing <= commands
 
@@ -144,7 +146,7 @@ def test_only_commands_import_flags() -> None:
 def test_nobody_imports_a_command() -> None:
     for path in sources("ps_dqn"):
         commands = {name for name in imports(path) if name.endswith("__main__")}
-        assert not commands | (rooms(path) & {"launch"}), path
+        assert not commands | (rooms(path) & MODULE_COMMANDS), path
 
 
 @pytest.mark.parametrize("folder", LONGEST)
@@ -171,8 +173,9 @@ def test_documents_name_files_that_there_are() -> None:
 def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # TensorFlow takes seconds to import: --help and a wrong flag must not wait for it. NumPy reads
     # the number of its threads when it is imported, which is after the flags.
-    modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS if name != "launch"]
-    modules += ["ps_dqn.launch", "cluster.spec", "ps_dqn.config"]
+    modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS]
+    modules += [f"ps_dqn.{name}" for name in sorted(MODULE_COMMANDS)]
+    modules += ["cluster.spec", "ps_dqn.config"]
     modules += [f"flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
     assert len(modules) > 5
     program = (

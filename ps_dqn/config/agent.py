@@ -120,6 +120,17 @@ class Value:
     num_cosines: int = option(
         64, "Cosines iqn embeds a quantile in.", low=1, needs={"value_distribution": ("iqn",)}
     )
+    target: str = option(
+        "greedy",
+        "Bootstrap from the greedy action's value (greedy), or from the mean over the actions of "
+        "the policy that acts, with its epsilon (expected_sarsa, van Seijen et al. 2009).",
+        choices=("greedy", "expected_sarsa"),
+        needs={
+            "value_distribution": ("none",),
+            "munchausen": (False,),
+            "replay": ("uniform", "prioritized", "recent"),
+        },
+    )
     double_dqn: bool = option(
         True, "Choose the bootstrap action by the online network (van Hasselt et al. 2016)."
     )
@@ -144,7 +155,7 @@ class Value:
         False,
         "Learn sign(x)(√(|x|+1)-1)+0.001x of the return x instead of x (Pohlen et al. 2018).",
     )
-    loss: str = option("huber", "Loss of the TD error.", choices=("huber", "squared"))
+    loss: str = option("huber", "Loss of the TD error.", choices=("huber", "squared", "log_cosh"))
     huber_delta: float = option(
         1.0,
         "TD error at which the Huber loss turns linear (reward).",

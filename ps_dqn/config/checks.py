@@ -115,10 +115,10 @@ def _check_values(config: Topics) -> None:
     distribution = value.value_distribution
     if value.v_min >= value.v_max:
         raise UsageError(f"--v_min={value.v_min}: must be less than --v_max={value.v_max}")
-    if value.loss == "squared" and distribution != "none":
+    if value.loss != "huber" and distribution != "none":
         raise UsageError(
-            f"--loss=squared: --value_distribution={distribution} has a loss of its own; leave it "
-            f"out"
+            f"--loss={value.loss}: --value_distribution={distribution} has a loss of its own; "
+            f"leave it out"
         )
     if value.value_rescaling and distribution != "none":
         raise UsageError(

@@ -137,10 +137,7 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
     checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
     found: Iterable[Checkpoint]
     if not values.follow:
-        checkpoint = checkpoints.best() if values.checkpoint == "best" else checkpoints.newest()
-        if checkpoint is None:
-            raise UsageError(f"--checkpoint={values.checkpoint}: there is none in {folder} yet")
-        found = [checkpoint]
+        found = [checkpoints.find(values.checkpoint)]
     console = terminal.redirect_to(folder / directory.LOGS / "evaluator.log")
     from ps_dqn.evaluator import checkpoint_player
 

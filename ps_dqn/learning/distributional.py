@@ -12,7 +12,7 @@ import tensorflow as tf
 def chosen(outputs: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
     """The distribution of one action for each state.
 
-    A product with one-hot rows, for its dense gradient, as `losses.chosen_values`.
+    A product with one-hot rows, for its dense gradient.
 
     Args:
         outputs: float32 [B, A, N].
@@ -23,20 +23,6 @@ def chosen(outputs: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
     """
     one_hot = tf.one_hot(actions, outputs.shape[1], dtype=outputs.dtype)  # [B, A]
     return tf.reduce_sum(outputs * one_hot[:, :, tf.newaxis], axis=1)
-
-
-def support(v_min: float, v_max: float, n: int) -> tf.Tensor:
-    """The atoms: n returns at equal distances.
-
-    Args:
-        v_min: the lowest return.
-        v_max: the highest, above `v_min`.
-        n: how many, at least 2.
-
-    Returns:
-        float32 [N].
-    """
-    return tf.linspace(tf.constant(v_min, tf.float32), tf.constant(v_max, tf.float32), n)
 
 
 def categorical_projection(
@@ -53,7 +39,7 @@ def categorical_projection(
         targets_atoms: where the masses are now, R + D z; outside of the support they count as at
             its ends. float32 [B, N].
         probabilities: the masses, float32 [B, N].
-        support: atoms at equal distances, `support`'s, float32 [N].
+        support: atoms at equal distances, float32 [N].
 
     Returns:
         Probabilities of the support's atoms, of the same sum, float32 [B, N].
@@ -72,7 +58,7 @@ def categorical_targets(
     rewards: tf.Tensor,  # [B]
     discounts: tf.Tensor,  # [B]
     next_logits: tf.Tensor,  # [B, A, N]
-    chooser: tf.Tensor,  # [B, A]
+    selector: tf.Tensor,  # [B, A]
     support: tf.Tensor,  # [N]
 ) -> tf.Tensor:
     """The distribution of R + D · Z(s', a*) on the support (C51, arXiv:1707.06887).
@@ -81,14 +67,14 @@ def categorical_targets(
         rewards: n-step returns up to the bootstrap, float32 [B].
         discounts: γ^n at the bootstrap state, 0 where the episode terminated, float32 [B].
         next_logits: target network's outputs at the bootstrap state, float32 [B, A, N].
-        chooser: values whose greedy action is a*: the target network's means, or the online
+        selector: values whose greedy action is a*: the target network's means, or the online
             network's for Double DQN. float32 [B, A].
         support: the atoms z, float32 [N].
 
     Returns:
         Probabilities without gradient, float32 [B, N].
     """
-    greedy = tf.argmax(chooser, axis=-1, output_type=tf.int32)  # [B]
+    greedy = tf.argmax(selector, axis=-1, output_type=tf.int32)  # [B]
     probabilities = tf.nn.softmax(chosen(next_logits, greedy), axis=-1)  # [B, N]
     moved = rewards[:, tf.newaxis] + discounts[:, tf.newaxis] * support  # [B, N]
     return tf.stop_gradient(categorical_projection(moved, probabilities, support))
@@ -119,31 +105,6 @@ def entropy(probabilities: tf.Tensor) -> tf.Tensor:
     return -tf.reduce_sum(tf.math.xlogy(probabilities, probabilities), axis=-1)
 
 
-def categorical_mean(logits: tf.Tensor, support: tf.Tensor) -> tf.Tensor:
-    """The expected return Σ_i p_i z_i, which is the action's value.
-
-    Args:
-        logits: float32 [..., N].
-        support: the atoms z, float32 [N].
-
-    Returns:
-        float32 [...].
-    """
-    return tf.reduce_sum(tf.nn.softmax(logits, axis=-1) * support, axis=-1)
-
-
-def midpoints(n: int) -> tf.Tensor:
-    """The fractions (i + ½) / n of n quantiles (QR-DQN, Dabney et al. 2018, arXiv:1710.10044).
-
-    Args:
-        n: how many quantiles.
-
-    Returns:
-        float32 [N].
-    """
-    return (tf.range(n, dtype=tf.float32) + 0.5) / n
-
-
 def quantile_huber(
     quantiles: tf.Tensor,  # [B, N]
     targets: tf.Tensor,  # [B, N']
@@ -159,18 +120,15 @@ def quantile_huber(
         quantiles: returns at the fractions `taus` for the chosen action, float32 [B, N].
         targets: samples of the return they are moved towards, float32 [B, N'].
         taus: fractions between 0 and 1; of each transition [B, N] or the same for all [N].
-        kappa: up to where the loss is quadratic; 0 for the pure quantile loss.
+        kappa: up to where the loss is quadratic, above 0.
 
     Returns:
         float32 [B].
     """
     errors = targets[:, tf.newaxis, :] - quantiles[:, :, tf.newaxis]  # [B, N, N']
     size = tf.abs(errors)
-    if kappa:
-        near = tf.minimum(size, kappa)
-        losses = near * (size - 0.5 * near) / kappa  # u²/2κ, then |u| - κ/2
-    else:
-        losses = size
+    near = tf.minimum(size, kappa)
+    losses = near * (size - 0.5 * near) / kappa  # u²/2κ, then |u| - κ/2
     below = tf.cast(errors < 0.0, errors.dtype)  # [B, N, N']
     weights = tf.abs(taus[..., tf.newaxis] - below)  # [B, N, N']
     return tf.reduce_sum(tf.reduce_mean(weights * losses, axis=-1), axis=-1)
@@ -180,7 +138,7 @@ def quantile_targets(
     rewards: tf.Tensor,  # [B]
     discounts: tf.Tensor,  # [B]
     next_quantiles: tf.Tensor,  # [B, A, N']
-    chooser: tf.Tensor,  # [B, A]
+    selector: tf.Tensor,  # [B, A]
 ) -> tf.Tensor:
     """R + D z_j(s', a*) for every quantile j (QR-DQN arXiv:1710.10044, IQN arXiv:1806.06923).
 
@@ -188,13 +146,13 @@ def quantile_targets(
         rewards: n-step returns up to the bootstrap, float32 [B].
         discounts: γ^n at the bootstrap state, 0 where the episode terminated, float32 [B].
         next_quantiles: target network's outputs at the bootstrap state, float32 [B, A, N'].
-        chooser: values whose greedy action is a*: the target network's means, or the online
+        selector: values whose greedy action is a*: the target network's means, or the online
             network's for Double DQN. float32 [B, A].
 
     Returns:
         Targets without gradient, float32 [B, N'].
     """
-    greedy = tf.argmax(chooser, axis=-1, output_type=tf.int32)  # [B]
+    greedy = tf.argmax(selector, axis=-1, output_type=tf.int32)  # [B]
     bootstrap = chosen(next_quantiles, greedy)  # [B, N']
     return tf.stop_gradient(rewards[:, tf.newaxis] + discounts[:, tf.newaxis] * bootstrap)
 
@@ -216,7 +174,7 @@ def munchausen_quantile_targets(
         discounts: as for `quantile_targets`, float32 [B].
         next_quantiles: target network's outputs z at the bootstrap state, float32 [B, A, N'].
         next_q: target network's means Q there, float32 [B, A].
-        bonus: `losses.munchausen_bonus` of the transition, float32 [B].
+        bonus: `targets.munchausen_bonus` of the transition, float32 [B].
         temperature: τ of the softmax policy, above 0.
 
     Returns:

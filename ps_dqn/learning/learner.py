@@ -14,10 +14,7 @@ from ps_dqn.learning.learned import Learned
 from ps_dqn.learning.minibatches import make_source
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.replay.batch import Batch
-from ps_dqn.seeds import derive
-
-# Beside the steps that acting derives its seeds for.
-_UPDATES = 1_000_000
+from ps_dqn.seeds import Purpose, derive
 
 
 def local_optimizer_slots(config: Config) -> int:
@@ -36,7 +33,8 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
 
     Returns:
         A compiled function of online [P], target [P], slots [S, P], steps made before (float32
-        []), learning rate (float32 []), a seed (int32 [2]) and a `Batch` of M minibatches.
+        []), learning rate (float32 []), ε of the policy that acts (float32 []), a seed (int32 [2])
+        and a `Batch` of M minibatches.
     """
     learning, updates = config.learning, config.parameter_server.local_updates
     compiled = config.parameter_server.jit_compile
@@ -46,22 +44,22 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     if compiled == "optimizer":
         apply = tf.function(apply, jit_compile=True, autograph=False)
     source = make_source(config, network)
-    # Without a target network every update asks the parameters of its own moment, except for
+    # Without a target network every update bootstraps from its own parameters, except for
     # rollouts, whose returns are found once.
     is_fixed = learning.target_update_period > 0 or config.replay.replay == "rollout"
 
-    def gradient(parameters, batch, prepared, index, seed):  # type: ignore[no-untyped-def]
-        seed = derive(seed, _UPDATES + index)
+    def gradient(parameters, batch, prepared, index, seed, epsilon):  # type: ignore[no-untyped-def]
+        seed = derive(seed, Purpose.UPDATES + index)
         minibatch = source.minibatch(batch, index)
         if is_fixed:
-            mine = tf.nest.map_structure(lambda each: each[index], prepared)
+            prepared = tf.nest.map_structure(lambda each: each[index], prepared)
         else:
             alone = tf.nest.map_structure(lambda each: each[tf.newaxis], minibatch)
             prepared = source.prepare(parameters, alone, seed)
-            mine = tf.nest.map_structure(lambda each: each[0], prepared)
+            prepared = tf.nest.map_structure(lambda each: each[0], prepared)
         with tf.GradientTape() as tape:
             tape.watch(parameters)
-            found = source.loss(network.cut(parameters), minibatch, mine, seed)
+            found = source.loss(network.cut(parameters), minibatch, prepared, seed, epsilon)
         clipped, norm = losses.clip_by_norm(
             tape.gradient(found.loss, parameters), learning.max_grad_norm
         )
@@ -74,18 +72,20 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
         slots: tf.Tensor,
         steps: tf.Tensor,
         learning_rate: tf.Tensor,
+        epsilon: tf.Tensor,
         seed: tf.Tensor,
         batch: Batch,
     ) -> Learned:
         bootstrapping = target if learning.target_update_period else online
         prepared = source.prepare(bootstrapping, batch, seed) if is_fixed else ()
         if updates == 1:
-            vector, errors, values = gradient(online, batch, prepared, tf.constant(0), seed)
+            first = tf.constant(0)
+            vector, errors, values = gradient(online, batch, prepared, first, seed, epsilon)
             loss, q_value, norm = values
             return Learned(vector, slots, loss, q_value, norm, errors[tf.newaxis])
 
         def update(i, parameters, slots, errors, *sums):  # type: ignore[no-untyped-def]
-            grad, error, values = gradient(parameters, batch, prepared, i, seed)
+            grad, error, values = gradient(parameters, batch, prepared, i, seed, epsilon)
             step = steps + tf.cast(i + 1, tf.float32)
             parameters, kept = apply(parameters, tf.unstack(slots), grad, learning_rate, step)
             added = (total + value for total, value in zip(sums, values, strict=True))

@@ -1,36 +1,14 @@
-"""TD targets and losses as pure functions.
+"""Losses of TD errors, and what is done to their gradient, as pure functions.
 
-Shapes: B transitions, A actions; of rollouts T steps, E environments.
+Shapes: B transitions, A actions, P parameters.
 """
+
+import math
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-
-def td_targets(
-    rewards: tf.Tensor,  # [B]
-    discounts: tf.Tensor,  # [B]
-    next_q_target: tf.Tensor,  # [B, A]
-    next_q_online: tf.Tensor | None = None,  # [B, A]
-) -> tf.Tensor:
-    """The value each chosen action is moved towards: R + D · Q_target(s', a*).
-
-    With `next_q_online`, a* is the online network's greedy action and its value the target
-    network's: Double DQN (van Hasselt et al. 2016, arXiv:1509.06461). Without, both are the
-    target network's: DQN (Mnih et al. 2015).
-
-    Args:
-        rewards: n-step returns R = Σ γ^k r_k up to the bootstrap, float32 [B].
-        discounts: γ^n at the bootstrap state, 0 where the episode terminated, float32 [B].
-        next_q_target: target network's values at the bootstrap state, float32 [B, A].
-        next_q_online: online network's values there, float32 [B, A].
-
-    Returns:
-        Targets without gradient, float32 [B].
-    """
-    chooser = next_q_target if next_q_online is None else next_q_online
-    greedy = tf.argmax(chooser, axis=-1, output_type=tf.int32)  # [B]
-    bootstrap = chosen_values(next_q_target, greedy)  # [B]
-    return tf.stop_gradient(rewards + discounts * bootstrap)
+from ps_dqn.config import Value
 
 
 def chosen_values(q_values: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
@@ -48,166 +26,6 @@ def chosen_values(q_values: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
     """
     one_hot = tf.one_hot(actions, q_values.shape[-1], dtype=q_values.dtype)  # [B, A]
     return tf.reduce_sum(q_values * one_hot, axis=-1)
-
-
-def log_policy(q_values: tf.Tensor, temperature: float) -> tf.Tensor:
-    """The logarithm ln π(a|s) of the softmax policy π ∝ exp(Q / τ), without overflow.
-
-    Args:
-        q_values: float32 [B, A].
-        temperature: τ, above 0; towards 0 the policy becomes greedy.
-
-    Returns:
-        float32 [B, A], at most 0.
-    """
-    return tf.nn.log_softmax(q_values / temperature, axis=-1)
-
-
-def soft_value(q_values: tf.Tensor, temperature: float) -> tf.Tensor:
-    """Σ_a π(a) (Q(a) - τ ln π(a)) of π = softmax(Q / τ): the softmax policy's value and entropy.
-
-    Written as the τ ln Σ_a exp(Q(a) / τ) it equals.
-
-    Args:
-        q_values: float32 [B, A].
-        temperature: τ, above 0.
-
-    Returns:
-        float32 [B], at least max_a Q and at most τ ln A above it.
-    """
-    return temperature * tf.reduce_logsumexp(q_values / temperature, axis=-1)
-
-
-def munchausen_bonus(
-    q_target: tf.Tensor,  # [B, A]
-    actions: tf.Tensor,  # [B]
-    alpha: float,
-    temperature: float,
-    clip: float,
-) -> tf.Tensor:
-    """α [τ ln π(a|s)] clipped to [clip, 0], which Munchausen DQN adds to the reward.
-
-    Vieillard et al. 2020, arXiv:2007.14430; they use α 0.9, τ 0.03 and a clip of -1.
-
-    Args:
-        q_target: target network's values at the states acted in, float32 [B, A].
-        actions: what was done there, int32 [B].
-        alpha: α, the bonus's weight, between 0 and 1.
-        temperature: τ of the softmax policy, above 0.
-        clip: the lowest τ ln π(a|s), below 0.
-
-    Returns:
-        float32 [B], between α · clip and 0, without gradient.
-    """
-    chosen = chosen_values(log_policy(q_target, temperature), actions)  # [B]
-    return tf.stop_gradient(alpha * tf.clip_by_value(temperature * chosen, clip, 0.0))
-
-
-def munchausen_targets(
-    rewards: tf.Tensor,  # [B]
-    discounts: tf.Tensor,  # [B]
-    next_q_target: tf.Tensor,  # [B, A]
-    bonus: tf.Tensor,  # [B]
-    temperature: float,
-) -> tf.Tensor:
-    """R + bonus + D Σ_a π(a) (Q(a) - τ ln π(a)), π = softmax(Q / τ) of the target network.
-
-    Munchausen DQN (Vieillard et al. 2020, arXiv:2007.14430); without a bonus, Soft DQN.
-
-    Args:
-        rewards: as for `td_targets`, float32 [B].
-        discounts: as for `td_targets`, float32 [B].
-        next_q_target: target network's values at the bootstrap state, float32 [B, A].
-        bonus: `munchausen_bonus` of the transition, float32 [B].
-        temperature: τ, above 0.
-
-    Returns:
-        Targets without gradient, float32 [B].
-    """
-    bootstrap = soft_value(next_q_target, temperature)  # [B]
-    return tf.stop_gradient(rewards + bonus + discounts * bootstrap)
-
-
-def lambda_returns(
-    rewards: tf.Tensor,  # [T, E]
-    discounts: tf.Tensor,  # [T, E]
-    next_values: tf.Tensor,  # [T, E]
-    continues: tf.Tensor,  # [T, E]
-    lam: float,
-) -> tf.Tensor:
-    """G_t = r_t + d_t [(1 - λ g_t) v_{t+1} + λ g_t G_{t+1}], from the last step to the first.
-
-    Peng's Q(λ) with greedy values v, over rollouts as they were collected, in the form of Daley
-    and Amato 2019 (arXiv:1810.09967) and of PQN (Gallici et al. 2024, arXiv:2407.04811). λ = 0
-    gives one-step targets; λ = 1 discounted sums up to a bootstrap at the end.
-
-    Args:
-        rewards: r_t, float32 [T, E].
-        discounts: d_t = γ, and 0 where step t terminated its episode, float32 [T, E].
-        next_values: v_{t+1} = max_a Q of the state after step t, which at a truncation is the
-            episode's final one, float32 [T, E].
-        continues: g_t, 1 where step t + 1 of the rollout continues the episode of step t and else
-            0, float32 [T, E]. The last row counts as 0: nothing follows it.
-        lam: λ, between 0 and 1.
-
-    Returns:
-        Targets without gradient, float32 [T, E].
-    """
-    length = rewards.shape[0]
-    traces = lam * continues  # [T, E]
-    # All but the recursion for all steps at once: G_t = fixed_t + carried_t G_{t+1}.
-    fixed = rewards + discounts * (1.0 - traces) * next_values  # [T, E]
-    carried = discounts * traces  # [T, E]
-
-    def step(i, following, returns):  # type: ignore[no-untyped-def]
-        t = length - 1 - i
-        current = fixed[t] + carried[t] * following  # [E]
-        return i + 1, current, returns.write(t, current)
-
-    # Beyond the rollout's end the return is its value, whatever the last trace says.
-    returns = tf.TensorArray(rewards.dtype, length, element_shape=rewards.shape[1:])
-    *_, returns = tf.while_loop(
-        lambda i, *_: i < length,
-        step,
-        (tf.constant(0), next_values[-1], returns),
-        maximum_iterations=length,
-    )
-    return tf.stop_gradient(returns.stack())
-
-
-def rescale(x: tf.Tensor, epsilon: float = 1e-3) -> tf.Tensor:
-    """h(x) = sign(x) (√(|x| + 1) - 1) + εx, which brings returns of all sizes near each other.
-
-    Pohlen et al. 2018, arXiv:1805.11593; R2D2 learns h(R + D h⁻¹(Q)). Multiplied by
-    √(|x| + 1) + 1 above and below, so that nothing cancels near zero.
-
-    Args:
-        x: values, any shape.
-        epsilon: ε, at least 0; above 0 the inverse grows linearly in the end.
-
-    Returns:
-        The same shape.
-    """
-    return x / (tf.sqrt(tf.abs(x) + 1.0) + 1.0) + epsilon * x
-
-
-def unrescale(x: tf.Tensor, epsilon: float = 1e-3) -> tf.Tensor:
-    """h⁻¹, the inverse of `rescale` (Pohlen et al. 2018, arXiv:1805.11593).
-
-    With s = √(|y| + 1) - 1, h(y) = x says εs² + (1 + 2ε)s = |x|, and |y| = s(s + 2). The paper's
-    formula is the same root, but loses its digits to cancellation in float32.
-
-    Args:
-        x: rescaled values, any shape.
-        epsilon: `rescale`'s ε.
-
-    Returns:
-        The same shape.
-    """
-    size = tf.abs(x)
-    linear = 1.0 + 2.0 * epsilon
-    slope = 2.0 / (linear + tf.sqrt(linear**2 + 4.0 * epsilon * size))  # s / |x|
-    return x * slope * (slope * size + 2.0)
 
 
 def huber(errors: tf.Tensor, delta: float) -> tf.Tensor:
@@ -237,18 +55,33 @@ def squared(errors: tf.Tensor) -> tf.Tensor:
     return 0.5 * errors**2
 
 
-def regression(errors: tf.Tensor, kind: str, huber_delta: float) -> tf.Tensor:
-    """The loss of TD errors that `--loss` names: huber or squared.
+def log_cosh(errors: tf.Tensor) -> tf.Tensor:
+    """Near e²/2 for small errors and |e| - ln 2 for large ones, smooth throughout: ln cosh e.
+
+    Saleh and Saleh 2022, arXiv:2208.04564; written as |e| + softplus(-2|e|) - ln 2, in which
+    nothing overflows. Its gradient is tanh e.
 
     Args:
         errors: any shape.
-        kind: which.
-        huber_delta: see `huber`.
 
     Returns:
         Losses of the same shape.
     """
-    return huber(errors, huber_delta) if kind == "huber" else squared(errors)
+    size = tf.abs(errors)
+    return size + tf.math.softplus(-2.0 * size) - math.log(2.0)
+
+
+# What `--loss` may be.
+LOSSES: Mapping[str, Callable[[tf.Tensor, Value], tf.Tensor]] = {
+    "huber": lambda errors, value: huber(errors, value.huber_delta),
+    "squared": lambda errors, value: squared(errors),
+    "log_cosh": lambda errors, value: log_cosh(errors),
+}
+
+
+def regression(errors: tf.Tensor, value: Value) -> tf.Tensor:
+    """The configured loss of TD errors, of any shape; losses of the same shape."""
+    return LOSSES[value.loss](errors, value)
 
 
 def clip_by_norm(gradient: tf.Tensor, max_norm: float) -> tuple[tf.Tensor, tf.Tensor]:

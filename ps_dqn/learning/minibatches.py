@@ -9,13 +9,11 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.learning import losses
-from ps_dqn.learning.objectives import Bootstrap, Outcomes, make
-from ps_dqn.networks.network import QNetwork
+from ps_dqn.learning import losses, targets
+from ps_dqn.learning.objectives import Bootstrap, Outcomes, Pass, make
+from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
-from ps_dqn.seeds import derive
-
-_FEATURES = 4  # beside the purposes of `objectives`
+from ps_dqn.seeds import Purpose, derive
 
 
 class MinibatchLoss(NamedTuple):
@@ -29,16 +27,29 @@ class MinibatchLoss(NamedTuple):
 class Source(Protocol):
     """One kind of batch."""
 
-    def prepare(self, parameters: tf.Tensor, batch: Any, seed: tf.Tensor) -> Any:
+    def minibatch(self, batch: Any, index: tf.Tensor) -> Any:
+        """One minibatch of a batch."""
+
+    def prepare(self, parameters: Parameters, batch: Any, seed: tf.Tensor) -> Any:
         """What the bootstrapping network says of all minibatches, leading dimension M."""
 
     def loss(
-        self, parameters: tf.Tensor, minibatch: Any, prepared: Any, seed: tf.Tensor
+        self,
+        parameters: Parameters,
+        minibatch: Any,
+        prepared: Any,
+        seed: tf.Tensor,
+        epsilon: tf.Tensor,
     ) -> MinibatchLoss:
-        """The loss of one minibatch; `minibatch` and `prepared` without the dimension M."""
+        """The loss of one minibatch.
 
-    def minibatch(self, batch: Any, index: tf.Tensor) -> Any:
-        """One minibatch of a batch."""
+        Args:
+            parameters: the online network's, float32 [P].
+            minibatch: what `minibatch` returned.
+            prepared: its part of what `prepare` returned.
+            seed: of noise and random quantiles, int32 [2].
+            epsilon: of the policy that acts, float32 [].
+        """
 
 
 def make_source(config: Config, network: QNetwork) -> Source:
@@ -58,39 +69,41 @@ class TransitionSource:
         self._is_double, self._is_munchausen = config.value.double_dqn, config.value.munchausen
 
     def minibatch(self, batch: Transitions, index: tf.Tensor) -> Transitions:
-        """See `Source.minibatch`."""
+        """The transitions of one update."""
         return Transitions(*(array[index] for array in batch))
 
-    def prepare(self, parameters: tf.Tensor, batch: Transitions, seed: tf.Tensor) -> Bootstrap:
-        """See `Source.prepare`; all minibatches in one pass, as the target stands still."""
+    def prepare(self, parameters: Parameters, batch: Transitions, seed: tf.Tensor) -> Bootstrap:
+        """The target network's part of all minibatches in one pass: it is the same for all."""
         shape = batch.actions.shape  # [M, B]
-        asked = derive(seed, _FEATURES)
-        next_features = self._network.features(parameters, _merge(batch.next_observations), asked)
+        noise_seed = derive(seed, Purpose.FEATURES)
+        following = _merge(batch.next_observations)
+        next_features = self._network.features(parameters, following, noise_seed)
         features = next_features
         if self._is_munchausen:
-            features = self._network.features(parameters, _merge(batch.observations), asked)
-        actions = _merge(batch.actions)
-        bootstrap = self._objective.bootstrap(parameters, features, next_features, actions, seed)
+            features = self._network.features(parameters, _merge(batch.observations), noise_seed)
+        target = Pass(parameters, features, next_features, seed)
+        bootstrap = self._objective.bootstrap(target, _merge(batch.actions))
         return Bootstrap(*(_split(each, shape) for each in bootstrap))
 
     def loss(
         self,
-        parameters: tf.Tensor,
+        parameters: Parameters,
         minibatch: Transitions,
         prepared: Bootstrap,
         seed: tf.Tensor,
+        epsilon: tf.Tensor,
     ) -> MinibatchLoss:
-        """See `Source.loss`."""
-        asked = derive(seed, _FEATURES)
+        """The mean over transitions, each with its weight."""
+        noise_seed = derive(seed, Purpose.FEATURES)
         next_features = None
         if self._is_double:
-            still = tf.nest.map_structure(tf.stop_gradient, parameters)
-            next_features = self._network.features(still, minibatch.next_observations, asked)
-        features = self._network.features(parameters, minibatch.observations, asked)
+            frozen = tf.nest.map_structure(tf.stop_gradient, parameters)
+            following = minibatch.next_observations
+            next_features = self._network.features(frozen, following, noise_seed)
+        features = self._network.features(parameters, minibatch.observations, noise_seed)
+        online = Pass(parameters, features, next_features, seed)
         outcomes = Outcomes(minibatch.actions, minibatch.returns, minibatch.discounts)
-        found = self._objective.losses(
-            parameters, features, next_features, outcomes, prepared, seed
-        )
+        found = self._objective.losses(online, outcomes, prepared, epsilon)
         loss = tf.reduce_mean(minibatch.weights * found.loss)
         return MinibatchLoss(loss, found.error, tf.reduce_mean(found.q_value))
 
@@ -111,33 +124,35 @@ class SequenceSource:
         self._burn_in, self._length = config.replay.burn_in, config.replay.sequence_length
 
     def minibatch(self, batch: Sequences, index: tf.Tensor) -> Sequences:
-        """See `Source.minibatch`."""
+        """The sequences of one update."""
         return Sequences(*(array[index] for array in batch))
 
-    def prepare(self, parameters: tf.Tensor, batch: Sequences, seed: tf.Tensor) -> Bootstrap:
-        """See `Source.prepare`."""
+    def prepare(self, parameters: Parameters, batch: Sequences, seed: tf.Tensor) -> Bootstrap:
+        """The target network's part of all minibatches, along all sequences at once."""
         shape = batch.actions.shape  # [M, B, T]
         merged = Sequences(*(_merge(array) for array in batch))
         features = self._features(parameters, merged, seed)  # [M·B, L - burn_in, F]
-        now, following = self._cut(features, merged)
-        bootstrap = self._objective.bootstrap(
-            parameters, now, following, _merge(merged.actions), seed
-        )
+        target = Pass(parameters, *self._cut(features, merged), seed)
+        bootstrap = self._objective.bootstrap(target, _merge(merged.actions))
         return Bootstrap(*(_split(each, shape) for each in bootstrap))
 
     def loss(
-        self, parameters: tf.Tensor, minibatch: Sequences, prepared: Bootstrap, seed: tf.Tensor
+        self,
+        parameters: Parameters,
+        minibatch: Sequences,
+        prepared: Bootstrap,
+        seed: tf.Tensor,
+        epsilon: tf.Tensor,
     ) -> MinibatchLoss:
-        """See `Source.loss`; a sequence's error is 0.9 of its largest and 0.1 of their mean."""
+        """The mean over steps; a sequence's error is 0.9 of its largest and 0.1 of their mean."""
         features, following = self._cut(self._features(parameters, minibatch, seed), minibatch)
         next_features = tf.stop_gradient(following) if self._is_double else None
+        online = Pass(parameters, features, next_features, seed)
         outcomes = Outcomes(
             *(_merge(a) for a in (minibatch.actions, minibatch.returns, minibatch.discounts))
         )
         bootstrap = Bootstrap(*(_merge(each) for each in prepared))
-        found = self._objective.losses(
-            parameters, features, next_features, outcomes, bootstrap, seed
-        )
+        found = self._objective.losses(online, outcomes, bootstrap, epsilon)
         weights = _merge(minibatch.weights)  # [B·T]
         counts = tf.cast(minibatch.weights > 0, tf.float32)  # [B, T]
         errors = _split(found.error, minibatch.actions.shape) * counts
@@ -149,18 +164,23 @@ class SequenceSource:
 
     def _features(self, parameters: tf.Tensor, batch: Sequences, seed: tf.Tensor) -> tf.Tensor:
         """Features of the rows after the burn-in, [B, L - burn_in, F]."""
-        asked, burn_in, state = derive(seed, _FEATURES), self._burn_in, batch.states
+        noise_seed = derive(seed, Purpose.FEATURES)
+        burn_in, state = self._burn_in, batch.states
         if burn_in:
-            still = tf.nest.map_structure(tf.stop_gradient, parameters)
+            frozen = tf.nest.map_structure(tf.stop_gradient, parameters)
             _, state = self._network.unroll(
-                still, batch.observations[:, :burn_in], batch.starts[:, :burn_in], state, asked
+                frozen,
+                batch.observations[:, :burn_in],
+                batch.starts[:, :burn_in],
+                state,
+                noise_seed,
             )
         features, _ = self._network.unroll(
             parameters,
             batch.observations[:, burn_in:],
             batch.starts[:, burn_in:],
             tf.stop_gradient(state),
-            asked,
+            noise_seed,
         )
         return features
 
@@ -168,8 +188,8 @@ class SequenceSource:
         """Features of the rows learned from, and of their bootstrap rows, [B·T, F] each."""
         rows = features.shape[1]
         # A product with one-hot rows, for its dense gradient.
-        places = tf.one_hot(batch.bootstraps - self._burn_in, rows)  # [B, T, rows]
-        following = tf.matmul(places, features)  # [B, T, F]
+        is_bootstrap = tf.one_hot(batch.bootstraps - self._burn_in, rows)  # [B, T, rows]
+        following = tf.matmul(is_bootstrap, features)  # [B, T, F]
         return _merge(features[:, : self._length]), _merge(following)
 
 
@@ -181,36 +201,42 @@ class RolloutSource:
         self._lambda = config.replay.trace_lambda
 
     def minibatch(self, batch: Rollout, index: tf.Tensor) -> Rollout:
-        """See `Source.minibatch`: the steps that the rollout's order names."""
+        """The steps that the rollout's order names."""
         order = batch.order[index]
         picked = (tf.gather(_merge(array), order) for array in batch[:-1])
         return Rollout._make((*picked, order))
 
-    def prepare(self, parameters: tf.Tensor, batch: Rollout, seed: tf.Tensor) -> tf.Tensor:
+    def prepare(self, parameters: Parameters, batch: Rollout, seed: tf.Tensor) -> tf.Tensor:
         """The λ-returns of all steps in the order they are learned from, float32 [M, B]."""
         shape = batch.actions.shape  # [T, E]
-        asked = derive(seed, _FEATURES)
-        following = self._network.features(parameters, _merge(batch.next_observations), asked)
-        q_values = self._network.outputs(parameters, following, asked)  # [T·E, A]
-        targets = losses.lambda_returns(
+        noise_seed = derive(seed, Purpose.FEATURES)
+        following = _merge(batch.next_observations)
+        next_features = self._network.features(parameters, following, noise_seed)
+        q_values = self._network.outputs(parameters, next_features, noise_seed)  # [T·E, A]
+        returns = targets.lambda_returns(
             batch.rewards,
             batch.discounts,
             _split(tf.reduce_max(q_values, -1), shape),
             batch.continues,
             self._lambda,
         )
-        return tf.gather(_merge(targets), batch.order)
+        return tf.gather(_merge(returns), batch.order)
 
     def loss(
-        self, parameters: tf.Tensor, minibatch: Rollout, prepared: tf.Tensor, seed: tf.Tensor
+        self,
+        parameters: Parameters,
+        minibatch: Rollout,
+        prepared: tf.Tensor,
+        seed: tf.Tensor,
+        epsilon: tf.Tensor,
     ) -> MinibatchLoss:
-        """See `Source.loss`."""
-        asked = derive(seed, _FEATURES)
-        features = self._network.features(parameters, minibatch.observations, asked)
-        outputs = self._network.outputs(parameters, features, asked)
+        """The mean over steps, of which resets have no weight."""
+        noise_seed = derive(seed, Purpose.FEATURES)
+        features = self._network.features(parameters, minibatch.observations, noise_seed)
+        outputs = self._network.outputs(parameters, features, noise_seed)
         chosen = losses.chosen_values(outputs, minibatch.actions)  # [B]
         errors = prepared - chosen
-        loss = losses.regression(errors, self._value.loss, self._value.huber_delta)
+        loss = losses.regression(errors, self._value)
         mean = tf.reduce_mean(minibatch.weights * loss)
         return MinibatchLoss(mean, tf.abs(errors), tf.reduce_mean(chosen))
 

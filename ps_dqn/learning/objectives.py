@@ -12,12 +12,19 @@ from typing import NamedTuple, Protocol
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.learning import distributional, losses
-from ps_dqn.networks.network import QNetwork
-from ps_dqn.seeds import derive
+from ps_dqn.learning import distributional, losses, targets
+from ps_dqn.networks import atoms
+from ps_dqn.networks.network import Parameters, QNetwork
+from ps_dqn.seeds import Purpose, derive
 
-# Random numbers for different ends, from one seed.
-_ONLINE, _TARGET, _CHOOSER = 1, 2, 3
+
+class Pass(NamedTuple):
+    """One network, and what it makes of the observations of K transitions."""
+
+    parameters: Parameters  # float32 [P]
+    features: tf.Tensor  # of the states acted in, [K, F]
+    next_features: tf.Tensor | None  # of the bootstrap states, [K, F]; None where not needed
+    seed: tf.Tensor  # of noise and random quantiles, int32 [2]
 
 
 class Outcomes(NamedTuple):
@@ -46,42 +53,24 @@ class Losses(NamedTuple):
 class Objective(Protocol):
     """How one kind of value is learned."""
 
-    def bootstrap(
-        self,
-        parameters: tf.Tensor,
-        features: tf.Tensor,
-        next_features: tf.Tensor,
-        actions: tf.Tensor,
-        seed: tf.Tensor,
-    ) -> Bootstrap:
-        """Asks the target network.
+    def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
+        """The target network's part.
 
         Args:
-            parameters: the target network's, float32 [P].
-            features: its own, of the states acted in, [K, F]; for Munchausen only.
-            next_features: its own, of the bootstrap states, [K, F].
+            target: the target network's; its `features` count for Munchausen only.
             actions: what was done, int32 [K].
-            seed: of noise and random quantiles, int32 [2].
         """
 
     def losses(
-        self,
-        parameters: tf.Tensor,
-        features: tf.Tensor,
-        next_features: tf.Tensor | None,
-        outcomes: Outcomes,
-        bootstrap: Bootstrap,
-        seed: tf.Tensor,
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
     ) -> Losses:
         """Compares the online network with its targets; the gradient goes through `features`.
 
         Args:
-            parameters: the online network's, float32 [P].
-            features: its own, of the states acted in, [K, F].
-            next_features: its own, of the bootstrap states, [K, F]; None without Double DQN.
+            online: the online network's, without `next_features` where it does not select.
             outcomes: of the transitions.
             bootstrap: what `bootstrap` returned.
-            seed: of noise and random quantiles, int32 [2].
+            epsilon: of the policy that acts, float32 [].
         """
 
 
@@ -102,15 +91,15 @@ class _Base:
     def __init__(self, config: Config, network: QNetwork):
         self._value, self._network = config.value, network
 
-    def bootstrap(self, parameters, features, next_features, actions, seed):  # type: ignore[no-untyped-def]
-        """See `Objective.bootstrap`."""
-        asked = derive(seed, _TARGET)
-        next_outputs = self._outputs(parameters, next_features, asked)
+    def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
+        """Outputs at the bootstrap states, and the bonus of the states acted in."""
+        seed = derive(target.seed, Purpose.TARGET)
+        next_outputs = self._outputs(target.parameters, target.next_features, seed)
         if not self._value.munchausen:
             return Bootstrap(next_outputs, tf.zeros_like(actions, tf.float32))
-        now = self._network.q_values(self._outputs(parameters, features, asked))  # [K, A]
-        bonus = losses.munchausen_bonus(
-            now,
+        outputs = self._outputs(target.parameters, target.features, seed)
+        bonus = targets.munchausen_bonus(
+            self._network.q_values(outputs),
             actions,
             self._value.munchausen_alpha,
             self._value.munchausen_temperature,
@@ -118,131 +107,117 @@ class _Base:
         )
         return Bootstrap(next_outputs, bonus)
 
-    def _outputs(self, parameters: tf.Tensor, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-        """The target network's outputs."""
+    def _outputs(self, parameters: Parameters, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """What targets are made of, [K, A] or [K, A, N]."""
         return self._network.outputs(parameters, features, seed)
 
-    def _chooser(
-        self,
-        parameters: tf.Tensor,
-        next_features: tf.Tensor | None,
-        bootstrap: Bootstrap,
-        seed: tf.Tensor,
-    ) -> tf.Tensor:
-        """Values by which the bootstrap action is chosen, [K, A]: Double DQN's or the target's."""
-        if next_features is None:
+    def _selector(self, online: Pass, bootstrap: Bootstrap) -> tf.Tensor:
+        """Values whose greedy action is bootstrapped from, [K, A]: the target network's.
+
+        With Double DQN the online network's.
+        """
+        if online.next_features is None:
             return self._network.q_values(bootstrap.next_outputs)
-        outputs = self._outputs(parameters, next_features, derive(seed, _CHOOSER))
+        seed = derive(online.seed, Purpose.SELECTOR)
+        outputs = self._outputs(online.parameters, online.next_features, seed)
         return self._network.q_values(outputs)
 
 
 class ExpectedValue(_Base):
     """DQN (Mnih et al. 2015), Double DQN, Munchausen DQN, and R2D2's rescaled values."""
 
-    def losses(self, parameters, features, next_features, outcomes, bootstrap, seed):  # type: ignore[no-untyped-def]
-        """See `Objective.losses`; the error is that of the value as it is learned."""
-        outputs = self._network.outputs(parameters, features, derive(seed, _ONLINE))  # [K, A]
+    def losses(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> Losses:
+        """The TD error's loss; errors are of values as they are learned, rescaled or not."""
+        seed = derive(online.seed, Purpose.ONLINE)
+        outputs = self._network.outputs(online.parameters, online.features, seed)  # [K, A]
         chosen = losses.chosen_values(outputs, outcomes.actions)  # [K]
-        errors = self._targets(parameters, next_features, outcomes, bootstrap, seed) - chosen
-        loss = losses.regression(errors, self._value.loss, self._value.huber_delta)
-        return Losses(loss, tf.abs(errors), chosen)
+        errors = self._targets(online, outcomes, bootstrap, epsilon) - chosen
+        return Losses(losses.regression(errors, self._value), tf.abs(errors), chosen)
 
     def _targets(
-        self,
-        parameters: tf.Tensor,
-        next_features: tf.Tensor | None,
-        outcomes: Outcomes,
-        bootstrap: Bootstrap,
-        seed: tf.Tensor,
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
     ) -> tf.Tensor:
         value, next_q = self._value, bootstrap.next_outputs
+        _, returns, discounts = outcomes
         if value.munchausen:
-            return losses.munchausen_targets(
-                outcomes.returns,
-                outcomes.discounts,
-                next_q,
-                bootstrap.bonus,
-                value.munchausen_temperature,
+            return targets.munchausen_targets(
+                returns, discounts, next_q, bootstrap.bonus, value.munchausen_temperature
             )
-        chooser = self._chooser(parameters, next_features, bootstrap, seed)
+        selector, target = self._selector(online, bootstrap), targets.TARGETS[value.target]
         if not value.value_rescaling:
-            return losses.td_targets(outcomes.returns, outcomes.discounts, next_q, chooser)
-        unscaled = losses.unrescale(next_q)
-        targets = losses.td_targets(outcomes.returns, outcomes.discounts, unscaled, chooser)
-        return losses.rescale(targets)
+            return target(returns, discounts, next_q, selector, epsilon)
+        unscaled = targets.unrescale(next_q)
+        return targets.rescale(target(returns, discounts, unscaled, selector, epsilon))
 
 
 class Categorical(_Base):
     """C51 (Bellemare et al. 2017, arXiv:1707.06887), as in Rainbow (arXiv:1710.02298)."""
 
-    def losses(self, parameters, features, next_features, outcomes, bootstrap, seed):  # type: ignore[no-untyped-def]
-        """See `Objective.losses`; the error is the divergence from the target, as in Rainbow."""
+    def losses(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> Losses:
+        """The cross-entropy; the error is the divergence from the target, as in Rainbow."""
         value = self._value
-        support = distributional.support(value.v_min, value.v_max, value.num_atoms)  # [N]
-        outputs = self._network.outputs(parameters, features, derive(seed, _ONLINE))
+        support = atoms.support(value.v_min, value.v_max, value.num_atoms)  # [N]
+        seed = derive(online.seed, Purpose.ONLINE)
+        outputs = self._network.outputs(online.parameters, online.features, seed)
         logits = distributional.chosen(outputs, outcomes.actions)  # [K, N]
-        chooser = self._chooser(parameters, next_features, bootstrap, seed)
-        targets = distributional.categorical_targets(
-            outcomes.returns, outcomes.discounts, bootstrap.next_outputs, chooser, support
+        selector = self._selector(online, bootstrap)
+        masses = distributional.categorical_targets(
+            outcomes.returns, outcomes.discounts, bootstrap.next_outputs, selector, support
         )
-        loss = distributional.categorical_loss(logits, targets)  # [K]
+        loss = distributional.categorical_loss(logits, masses)  # [K]
         # What of the loss is not the target's own entropy can be learned.
-        error = tf.nn.relu(loss - distributional.entropy(targets))
-        return Losses(loss, error, distributional.categorical_mean(logits, support))
+        error = tf.nn.relu(loss - distributional.entropy(masses))
+        return Losses(loss, error, self._network.q_values(logits))
 
 
 class FixedQuantiles(_Base):
     """QR-DQN (Dabney et al. 2018, arXiv:1710.10044)."""
 
-    def losses(self, parameters, features, next_features, outcomes, bootstrap, seed):  # type: ignore[no-untyped-def]
-        """See `Objective.losses`; the error is that of the mean over quantiles."""
-        outputs, taus = self._online(parameters, features, derive(seed, _ONLINE))
+    def losses(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> Losses:
+        """Quantile regression; the error is that of the mean over quantiles."""
+        outputs, taus = self._online(online)
         quantiles = distributional.chosen(outputs, outcomes.actions)  # [K, N]
-        targets = self._targets(parameters, next_features, outcomes, bootstrap, seed)  # [K, N']
-        loss = distributional.quantile_huber(quantiles, targets, taus, self._value.huber_delta)
-        q_value = tf.reduce_mean(quantiles, axis=-1)
-        return Losses(loss, tf.abs(tf.reduce_mean(targets, axis=-1) - q_value), q_value)
+        samples = self._targets(online, outcomes, bootstrap)  # [K, N']
+        loss = distributional.quantile_huber(quantiles, samples, taus, self._value.huber_delta)
+        q_value = self._network.q_values(quantiles)
+        return Losses(loss, tf.abs(tf.reduce_mean(samples, axis=-1) - q_value), q_value)
 
-    def _online(
-        self, parameters: tf.Tensor, features: tf.Tensor, seed: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def _online(self, online: Pass) -> tuple[tf.Tensor, tf.Tensor]:
         """Quantiles [K, A, N] and their fractions, [N] or [K, N]."""
-        outputs = self._network.outputs(parameters, features, seed)
-        return outputs, distributional.midpoints(self._value.num_quantiles)
+        seed = derive(online.seed, Purpose.ONLINE)
+        outputs = self._network.outputs(online.parameters, online.features, seed)
+        return outputs, atoms.midpoints(self._value.num_quantiles)
 
-    def _targets(
-        self,
-        parameters: tf.Tensor,
-        next_features: tf.Tensor | None,
-        outcomes: Outcomes,
-        bootstrap: Bootstrap,
-        seed: tf.Tensor,
-    ) -> tf.Tensor:
+    def _targets(self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap) -> tf.Tensor:
+        _, returns, discounts = outcomes
         if self._value.munchausen:
             return distributional.munchausen_quantile_targets(
-                outcomes.returns,
-                outcomes.discounts,
+                returns,
+                discounts,
                 bootstrap.next_outputs,
                 self._network.q_values(bootstrap.next_outputs),
                 bootstrap.bonus,
                 self._value.munchausen_temperature,
             )
-        chooser = self._chooser(parameters, next_features, bootstrap, seed)
-        return distributional.quantile_targets(
-            outcomes.returns, outcomes.discounts, bootstrap.next_outputs, chooser
-        )
+        selector = self._selector(online, bootstrap)
+        return distributional.quantile_targets(returns, discounts, bootstrap.next_outputs, selector)
 
 
 class ImplicitQuantiles(FixedQuantiles):
     """IQN (Dabney et al. 2018, arXiv:1806.06923) and Munchausen IQN (arXiv:2007.14430)."""
 
-    def _online(
-        self, parameters: tf.Tensor, features: tf.Tensor, seed: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        taus = self._taus(features, self._value.num_quantiles, seed)  # [K, N]
-        return self._network.outputs(parameters, features, seed, taus), taus
+    def _online(self, online: Pass) -> tuple[tf.Tensor, tf.Tensor]:
+        seed = derive(online.seed, Purpose.ONLINE)
+        taus = self._taus(online.features, self._value.num_quantiles, seed)  # [K, N]
+        return self._network.outputs(online.parameters, online.features, seed, taus), taus
 
-    def _outputs(self, parameters: tf.Tensor, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    def _outputs(self, parameters: Parameters, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         taus = self._taus(features, self._value.num_target_quantiles, seed)  # [K, N']
         return self._network.outputs(parameters, features, seed, taus)
 

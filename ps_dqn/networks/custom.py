@@ -4,7 +4,6 @@ Shapes: K rows, A actions, N atoms or quantiles.
 """
 
 import contextlib
-import importlib
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from ps_dqn import user_code
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -72,13 +72,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
 
 def _function(name: str) -> Callable[..., Any]:
     module_name, _, attribute = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # whatever a user's module raises
-        raise UsageError(
-            f"--network={name}: {module_name} cannot be imported ({_one_line(error)}). It must be "
-            f"importable on every task: run from its folder or put that on PYTHONPATH"
-        ) from error
+    module = user_code.import_module(f"--network={name}", module_name)
     function = getattr(module, attribute, None)
     if function is None:
         raise UsageError(
@@ -133,7 +127,8 @@ def _explained(name: str, arguments: str) -> Iterator[None]:
         yield
     except Exception as error:  # whatever a user's network raises
         raise UsageError(
-            f"--network={name}: failed with {arguments} ({_one_line(error)}): correct the function"
+            f"--network={name}: failed with {arguments} ({user_code.one_line(error)}): correct the "
+            f"function"
         ) from error
 
 
@@ -148,7 +143,3 @@ def _global_seed(seed: int) -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -4,11 +4,11 @@ Shapes: K rows, F features, A actions, N atoms or quantiles.
 """
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from ps_dqn.config import Network, Value
+from ps_dqn.networks import atoms
 from ps_dqn.networks.layers import Factory, run
 
 
@@ -18,15 +18,15 @@ def num_atoms(value: Value) -> int | None:
 
 
 def expected_values(outputs: tf.Tensor, value: Value) -> tf.Tensor:
-    """Q-values [K, A] of a head's outputs.
+    """Expected returns of a head's outputs, without their last axis N where they have it.
 
-    The outputs themselves (none), the mean of the categorical distribution of logits [K, A, N] on
-    `v_min`..`v_max` (C51, arXiv:1707.06887), or the mean of quantile values [K, A, N].
+    The outputs themselves (none), the mean Σ_i p_i z_i of the categorical distribution of logits
+    [..., N] on `v_min`..`v_max` (C51, arXiv:1707.06887), or the mean of quantile values [..., N].
     """
     if value.value_distribution == "none":
         return outputs
     if value.value_distribution == "c51":
-        support = np.linspace(value.v_min, value.v_max, value.num_atoms, dtype=np.float32)  # [N]
+        support = atoms.support(value.v_min, value.v_max, value.num_atoms)  # [N]
         return ops.sum(ops.softmax(outputs, axis=-1) * support, axis=-1)
     return ops.mean(outputs, axis=-1)
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from ps_dqn import seeds
 from ps_dqn.config import Network
+from ps_dqn.networks import atoms
 
 _MOST_SEEDS = 64  # of a network's layers beside its hidden ones
 
@@ -100,8 +101,7 @@ class QuantileEmbedding(keras.layers.Layer):
     def call(self, features: tf.Tensor, taus: tf.Tensor | None = None) -> tf.Tensor:
         """From features [B, F] and fractions [B, N] to [B, N, F]."""
         if taus is None:
-            number = self.num_policy_quantiles
-            taus = (tf.range(number, dtype=tf.float32)[None] + 0.5) / number  # [1, N]
+            taus = atoms.midpoints(self.num_policy_quantiles)[None]  # [1, N]
         rows, number = tf.shape(taus)[0], taus.shape[1]
         angles = math.pi * tf.range(self.num_cosines, dtype=tf.float32)  # [C]
         cosines = tf.cos(tf.reshape(taus, [-1, 1]) * angles)  # [B·N, C]

@@ -55,7 +55,7 @@ Parameters: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...]
 class QNetwork:
     """A Q-network as pure functions of one flat float32 parameter vector [P].
 
-    Where `parameters` are asked for, the vector will do, or what `cut` made of it.
+    `parameters` are everywhere the vector, or what `cut` made of it.
     `noise` is everywhere the seed of the noisy layers, int32 [2]; None is their means, and
     networks without noisy layers ignore it. Where a network is not recurrent, S is 0 and a state
     is handed through.
@@ -125,7 +125,7 @@ class QNetwork:
             observations: [B, L, …], L known when traced.
             starts: which steps begin an episode, with a state of zeros, bool [B, L].
             state: before the first step, float32 [B, S].
-            noise: see the class.
+            noise: seed of the noisy layers, int32 [2]; None is their means.
 
         Returns:
             Features for `outputs`, [B, L, F], and the state after the last step, [B, S].
@@ -152,7 +152,7 @@ class QNetwork:
         Args:
             parameters: float32 [P].
             features: of `features` or `unroll`, [K, F].
-            noise: see the class.
+            noise: seed of the noisy layers, int32 [2]; None is their means.
             taus: quantile fractions of iqn, float32 [K, N]; None is the midpoints
                 (i + ½) / num_policy_quantiles.
 
@@ -164,7 +164,7 @@ class QNetwork:
             return self._head(features, noise, taus)
 
     def q_values(self, outputs: tf.Tensor) -> tf.Tensor:
-        """The expected values of `outputs`' result, [K, A]."""
+        """The expected values of `outputs`' result, [K, A], or of one action's part of it, [K]."""
         return heads.expected_values(outputs, self._value)
 
     def act(
@@ -241,10 +241,10 @@ def _advance_along(
     # gradients that touch one step only.
     inputs = tf.TensorArray(tf.float32, length).unstack(tf.transpose(projected, [1, 0, 2]))
     hidden = tf.TensorArray(tf.float32, length, element_shape=[projected.shape[0], lstm.units])
-    goes_on = tf.transpose(1.0 - tf.cast(starts, tf.float32))[:, :, None]  # [L, B, 1]
+    continues = tf.transpose(1.0 - tf.cast(starts, tf.float32))[:, :, None]  # [L, B, 1]
 
     def step(i: tf.Tensor, state: tf.Tensor, hidden: tf.TensorArray) -> tuple:
-        state = lstm.advance(inputs.read(i), state * goes_on[i])
+        state = lstm.advance(inputs.read(i), state * continues[i])
         return i + 1, state, hidden.write(i, state[:, : lstm.units])
 
     _, state, hidden = tf.while_loop(

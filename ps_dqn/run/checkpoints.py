@@ -87,6 +87,17 @@ class Checkpoints:
         path = self._folder / BEST
         return load(path) if path.exists() else None
 
+    def find(self, name: str) -> Checkpoint:
+        """The checkpoint that `--checkpoint=best` or `newest` names.
+
+        Raises:
+            UsageError: there is none, or it cannot be read.
+        """
+        checkpoint = self.best() if name == "best" else self.newest()
+        if checkpoint is None:
+            raise UsageError(f"--checkpoint={name}: there is none in {self._folder.parent} yet")
+        return checkpoint
+
     def _newest_first(self) -> list[pathlib.Path]:
         return sorted(self._folder.glob("updates-*.npz"), reverse=True)
 

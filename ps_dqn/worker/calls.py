@@ -105,6 +105,7 @@ class Pulled(NamedTuple):
     slots: Any  # of the local optimizer, float32 [S, P]
     steps: Any  # that the local optimizer has made, float32 []
     learning_rate: Any  # float32 []
+    epsilon: Any  # this worker's probability of a random action, float32 []
     seed: Any  # of acting and learning until the next pull, int32 [2]
     acting: Acting
 
@@ -119,6 +120,7 @@ class Pulled(NamedTuple):
             slots=Spec((sizes.num_slots, sizes.num_parameters), np.float32),
             steps=number,
             learning_rate=number,
+            epsilon=number,
             seed=Spec((2,), np.int32),
             acting=acting,
         )

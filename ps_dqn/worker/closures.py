@@ -119,6 +119,7 @@ class Closures:
             pulled.slots,
             pulled.steps,
             pulled.learning_rate,
+            pulled.epsilon,
             pulled.seed,
             sampled.batch,
         )
@@ -151,9 +152,9 @@ class Closures:
         """Steps the environments: as often as a push is worth, and until replay is warm."""
 
         def step(i: tf.Tensor, acting: Acting) -> tuple[tf.Tensor, Acting]:
-            seed = seeds.derive(pulled.seed, i)
+            noise_seed = seeds.derive(pulled.seed, seeds.Purpose.ACTING + i)
             acted = calls.Acted(
-                *self._network.act(pulled.online, acting.observations, acting.state, seed)
+                *self._network.act(pulled.online, acting.observations, acting.state, noise_seed)
             )
             return i + 1, bridge.call("step", worker, acted, self._pulled.acting)
 

@@ -199,6 +199,7 @@ class Session:
             slots=self._slots,
             steps=np.float32(self._slot_steps),
             learning_rate=np.float32(self._learning_rate),
+            epsilon=np.float32(self._epsilon),
             seed=self._seeds.integers(2**30, size=2, dtype=np.int32),
             acting=self._acting(),
         )

@@ -66,6 +66,9 @@ def refused(**values: Any) -> str:
         ({"epsilon_decay_steps": 5, **CONSTANT}, CHANGING.format("epsilon")),
         ({"huber_delta": 2.0, "loss": "squared"}, "loss=huber"),
         ({"huber_delta": 2.0, **C51}, "value_distribution=none or qr_dqn or iqn"),
+        ({"target": "expected_sarsa", **C51}, "value_distribution=none"),
+        ({"target": "expected_sarsa", "munchausen": True, "double_dqn": False}, "munchausen=false"),
+        ({"target": "expected_sarsa", **ROLLOUT}, "replay=uniform or prioritized or recent"),
         ({"momentum": 0.5}, "optimizer=sgd"),
         ({"optimizer_epsilon": 0.5, "optimizer": "sgd"}, "optimizer=adam or rmsprop or adagrad"),
         ({"target_update_period": 5, "tau": 0.5}, "tau=0.0"),
@@ -118,6 +121,10 @@ def test_combinations_that_work(values: dict[str, Any]) -> None:
         (
             {"loss": "squared", "value_distribution": "qr_dqn"},
             "--loss=squared: --value_distribution=qr_dqn has a loss of its own; leave it out",
+        ),
+        (
+            {"loss": "log_cosh", "value_distribution": "c51"},
+            "--loss=log_cosh: --value_distribution=c51 has a loss of its own; leave it out",
         ),
         (
             {"value_rescaling": True, "value_distribution": "iqn"},

@@ -54,6 +54,12 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
         "value_distribution": "none",
     },
+    "robust": {
+        "aggregation": "trimmed_mean",
+        "outer_optimizer": "nesterov",
+        "munchausen": False,
+        "value_distribution": "none",
+    },
     "munchausen": {
         "aggregation": "async",
         "loss": "huber",

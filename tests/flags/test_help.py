@@ -61,7 +61,9 @@ def test_help_says_defaults_choices_and_units(capsys: pytest.CaptureFixture[str]
     text = capsys.readouterr().out
     gamma, sizes = Config().learning.gamma, Config().network.hidden_sizes
     assert f"  --gamma (default {gamma})\n      Discount per environment step.\n" in text
-    assert "  --loss [huber|squared] (default huber)\n      Loss of the TD error.\n" in text
+    assert (
+        "  --loss [huber|squared|log_cosh] (default huber)\n      Loss of the TD error.\n" in text
+    )
     assert f"  --hidden_sizes (default {','.join(map(str, sizes))})\n" in text
     assert "  --target_return (default none)\n" in text
     assert "  --[no]double_dqn (default true)\n" in text

@@ -69,7 +69,7 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         (["--log_interval=nan"], "--log_interval=nan: must be"),
         (["--target_return=nan"], "--target_return=nan"),
         (["--learning_rate=inf"], "--learning_rate=inf"),
-        (["--loss=log_cosh"], "flag --loss=log_cosh: value should be one of <huber|squared>"),
+        (["--loss=l1"], "flag --loss=l1: value should be one of <huber|squared|log_cosh>"),
         (["--cluster=moon"], "flag --cluster=moon: value should be one of"),
         (["train"], "'train' is not a flag"),
         (["--gamma=0.9", "0.5"], "'0.5' is not a flag"),
@@ -105,8 +105,8 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         ),
         (
             ["--backup_workers=1"],
-            "--backup_workers=1: has no effect without --aggregation=sync; leave it out (its "
-            "default is 0)",
+            "--backup_workers=1: has no effect without --aggregation=sync or trimmed_mean or "
+            "median; leave it out (its default is 0)",
         ),
         *(
             (

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from ps_dqn.learning import distributional
+from ps_dqn.networks import atoms
 
 ATOMS = tf.constant([-1.0, 0.0, 1.0])
 
@@ -46,13 +47,6 @@ def test_chosen_and_its_gradient() -> None:
     assert tape.gradient(total, QUANTILES).numpy().tolist() == expected
 
 
-@pytest.mark.parametrize("ends", [(-2.0, 4.0), (-2, 4)])
-def test_support_is_evenly_spaced_from_end_to_end(ends: tuple[float, float]) -> None:
-    atoms = distributional.support(*ends, 5)
-    assert atoms.dtype == tf.float32
-    assert atoms.numpy().tolist() == [-2.0, -0.5, 1.0, 2.5, 4.0]
-
-
 def test_projection_splits_a_mass_between_its_neighbours() -> None:
     # Moved to 0.25 + 0.5 z = -0.25, 0.25 and 0.75.
     moved, masses = tf.constant([[-0.25, 0.25, 0.75]]), tf.constant([[0.2, 0.3, 0.5]])
@@ -86,7 +80,7 @@ def test_projection_onto_atoms_and_beyond_the_ends(
 
 def test_projection_equals_the_papers_algorithm_and_keeps_the_mass() -> None:
     chance = random.Random(3)
-    support = distributional.support(-7.0, 11.0, 51)
+    support = atoms.support(-7.0, 11.0, 51)
     moved = [[chance.uniform(-12, 16) for _ in range(51)] for _ in range(8)]
     masses = [[chance.random() for _ in range(51)] for _ in range(8)]
     masses = [[mass / sum(row) for mass in row] for row in masses]
@@ -100,10 +94,10 @@ def test_projection_equals_the_papers_algorithm_and_keeps_the_mass() -> None:
 
 
 def test_categorical_targets() -> None:
-    # The chooser picks action 1, then 0; the other actions' logits would give something else.
+    # The selector picks action 1, then 0; the other actions' logits would give something else.
     logits = tf.math.log([[[0.8, 0.1, 0.1], [0.2, 0.3, 0.5]], [[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]]])
-    chooser = tf.constant([[0.0, 1.0], [1.0, 0.0]])
-    inputs = [REWARDS, DISCOUNTS, logits, chooser, ATOMS]
+    selector = tf.constant([[0.0, 1.0], [1.0, 0.0]])
+    inputs = [REWARDS, DISCOUNTS, logits, selector, ATOMS]
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         targets = distributional.categorical_targets(*inputs)
@@ -133,23 +127,11 @@ def test_entropy_is_the_least_loss() -> None:
     assert exact.numpy().tolist() == close([expected])
 
 
-def test_categorical_mean_of_every_action() -> None:
-    probabilities = tf.constant([[[0.2, 0.3, 0.5], [0.5, 0.25, 0.25]]])
-    means = distributional.categorical_mean(tf.math.log(probabilities), tf.constant([1.0, 2, 4]))
-    assert means.shape == (1, 2)
-    assert means[0].numpy().tolist() == close([0.2 + 0.6 + 2.0, 0.5 + 0.5 + 1.0])
-
-
-def test_midpoints() -> None:
-    assert distributional.midpoints(4).numpy().tolist() == [0.125, 0.375, 0.625, 0.875]
-
-
 # Quantiles 1 and 3 at the fractions 0.25 and 0.75, targets 0, 2 and 10: errors -1, 1, 9 and
 # -3, -1, 7, weighted 0.75, 0.25, 0.25 and 0.25, 0.25, 0.75.
 @pytest.mark.parametrize(
     ("kappa", "first", "second"),
     [
-        (0.0, [1.0, 1.0, 9.0], [3.0, 1.0, 7.0]),
         (1.0, [0.5, 0.5, 8.5], [2.5, 0.5, 6.5]),  # u²/2 up to 1, then |u| - 1/2
         (2.0, [0.25, 0.25, 8.0], [2.0, 0.25, 6.0]),  # u²/4 up to 2, then |u| - 1
     ],
@@ -168,7 +150,7 @@ def test_quantile_huber(taus: list, kappa: float, first: list[float], second: li
 @pytest.mark.parametrize(
     ("kappa", "first", "second"),
     [
-        (0.0, [0.75, -0.25, -0.25], [0.25, 0.25, -0.75]),
+        (0.5, [0.75, -0.25, -0.25], [0.25, 0.25, -0.75]),  # linear: the sign alone
         (2.0, [0.75 / 2, -0.25 / 2, -0.25], [0.25, 0.25 / 2, -0.75]),  # |u| / κ near zero
     ],
 )
@@ -184,22 +166,22 @@ def test_quantile_huber_gradient(kappa: float, first: list[float], second: list[
 
 
 def test_quantile_huber_takes_each_rows_fractions() -> None:
-    # Errors of 4, then of -4, in the pure quantile loss: τ · 4 and (1 - τ) · 4.
+    # Errors of 4, then of -4, linear beyond 1: τ · 3.5 and (1 - τ) · 3.5.
     quantiles, targets = tf.constant([[0.0], [4.0]]), tf.constant([[4.0], [0.0]])
     taus = tf.constant([[0.1], [0.7]])
-    loss = distributional.quantile_huber(quantiles, targets, taus, 0.0)
-    assert loss.numpy().tolist() == close([0.1 * 4, 0.3 * 4])
+    loss = distributional.quantile_huber(quantiles, targets, taus, 1.0)
+    assert loss.numpy().tolist() == close([0.1 * 3.5, 0.3 * 3.5])
 
 
 @pytest.mark.parametrize(
-    ("chooser", "expected"),
+    ("selector", "expected"),
     [
         (MEANS, [0.25 + 0.5 * 1.0, 0.25 + 0.5 * 2.0, 0.25 + 0.5 * 6.0]),
         (-MEANS, [0.25 + 0.5 * 0.0, 0.25 + 0.5 * 1.0, 0.25 + 0.5 * 2.0]),  # another network's
     ],
 )
-def test_quantile_targets(chooser: tf.Tensor, expected: list[float]) -> None:
-    targets = distributional.quantile_targets(REWARDS, DISCOUNTS, QUANTILES, chooser)
+def test_quantile_targets(selector: tf.Tensor, expected: list[float]) -> None:
+    targets = distributional.quantile_targets(REWARDS, DISCOUNTS, QUANTILES, selector)
     assert targets.numpy().tolist() == [close(expected), [0.5, 0.5, 0.5]]
 
 
@@ -242,18 +224,18 @@ def test_a_low_temperature_makes_munchausens_targets_greedy() -> None:
 
 
 def test_compiled_gradients_equal_the_eager_ones() -> None:
-    actions, support = tf.constant([1, 0]), distributional.support(-3.0, 9.0, 3)
+    actions, support = tf.constant([1, 0]), atoms.support(-3.0, 9.0, 3)
 
     def gradients(outputs: tf.Tensor) -> list[tf.Tensor]:
         soft = distributional.munchausen_quantile_targets(
             REWARDS, DISCOUNTS, outputs, MEANS, REWARDS, 0.5
         )
-        chooser = distributional.categorical_mean(outputs, support)
-        fixed = distributional.categorical_targets(REWARDS, DISCOUNTS, outputs, chooser, support)
+        selector = tf.reduce_sum(tf.nn.softmax(outputs) * support, axis=-1)
+        fixed = distributional.categorical_targets(REWARDS, DISCOUNTS, outputs, selector, support)
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(outputs)
             chosen = distributional.chosen(outputs, actions)
-            fractions = distributional.midpoints(3)
+            fractions = atoms.midpoints(3)
             losses = [
                 distributional.quantile_huber(chosen, soft, fractions, 1.0),
                 distributional.categorical_loss(chosen, fixed),

@@ -5,7 +5,7 @@ import random
 import pytest
 import tensorflow as tf
 
-from ps_dqn.learning.losses import lambda_returns
+from ps_dqn.learning.targets import lambda_returns
 
 # Three steps of three environments. The first goes on throughout; the second terminates at step
 # 1; the third is cut off at step 0, so that its first value is that of an episode's final state.
@@ -47,7 +47,7 @@ def forward_view(
     return returns
 
 
-def test_an_episode_that_goes_on() -> None:
+def test_an_episode_that_continues() -> None:
     last = 3 + 0.5 * 30
     middle = 2 + 0.5 * (0.75 * 20 + 0.25 * last)
     first = 1 + 0.5 * (0.75 * 10 + 0.25 * middle)

@@ -41,7 +41,7 @@ def learn(**options):
     learner = make_learner(config, network)
     vectors = (tf.constant(each) for each in (online, target, slots))
     tensors = Transitions(*(tf.constant(array) for array in batch))
-    numbers = tf.constant(7.0), tf.constant(0.01), tf.constant([1, 2])
+    numbers = tf.constant(7.0), tf.constant(0.01), tf.constant(0.3), tf.constant([1, 2])
     return [part.numpy() for part in learner(*vectors, *numbers, tensors)]
 
 
@@ -123,7 +123,7 @@ def test_xla_compiles_what_it_is_asked_to(compiled, network, whole, inside):
     built = networks.build(config.network, config.value, environment, seed=1)
     vector = tf.constant(built.initial)
     slots = tf.zeros([local_optimizer_slots(config), built.num_parameters])
-    numbers = tf.constant(7.0), tf.constant(0.01), tf.constant([1, 2])
+    numbers = tf.constant(7.0), tf.constant(0.01), tf.constant(0.3), tf.constant([1, 2])
     batch = zero_batch(config, environment)
     tensors = Transitions(*(tf.constant(array) for array in batch))
     learner = make_learner(config, built)

@@ -134,7 +134,7 @@ def test_seed_decides_its_weights_and_nothing_else(name: str) -> None:
     [
         (
             "no_such_module:build",
-            r"no_such_module cannot be imported \(ModuleNotFoundError: .*PYTHONPATH",
+            r"cannot be imported \(ModuleNotFoundError: .*PYTHONPATH",
         ),
         (f"{MODULE}:", f"{MODULE} has no ''"),
         (f"{MODULE}:absent", f"{MODULE} has no 'absent': name a function"),

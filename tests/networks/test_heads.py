@@ -218,12 +218,12 @@ def test_every_dense_layer_is_noisy_and_starts_as_a_plain_one_with_small_deviati
     plain = build(network((9, 5)))
     assert layers_of(noisy, keras.layers.Dense) == []
     pairs = zip(layers_of(noisy, NoisyDense), layers_of(plain, keras.layers.Dense), strict=True)
-    for mine, other in pairs:
-        np.testing.assert_array_equal(mine.kernel, other.kernel)
-        np.testing.assert_array_equal(mine.bias, other.bias)
-        deviation = 0.3 / np.sqrt(mine.kernel.shape[0])
-        np.testing.assert_allclose(mine.kernel_sigma, deviation, rtol=1e-6)
-        np.testing.assert_allclose(mine.bias_sigma, deviation, rtol=1e-6)
+    for layer, other in pairs:
+        np.testing.assert_array_equal(layer.kernel, other.kernel)
+        np.testing.assert_array_equal(layer.bias, other.bias)
+        deviation = 0.3 / np.sqrt(layer.kernel.shape[0])
+        np.testing.assert_allclose(layer.kernel_sigma, deviation, rtol=1e-6)
+        np.testing.assert_allclose(layer.bias_sigma, deviation, rtol=1e-6)
     assert noisy.num_parameters == 2 * plain.num_parameters
 
 

@@ -8,36 +8,20 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.small_networks import (
+    IMAGE,
+    NUMBER,
+    VALUES,
+    VECTOR,
+    build,
+    network,
+    observations,
+    random_vector,
+)
 
-from ps_dqn import networks
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.networks.network import QNetwork
-
-VECTOR = EnvironmentSpec((4,), np.dtype(np.float32), 3, None)
-IMAGE = EnvironmentSpec((5, 4, 2), np.dtype(np.uint8), 3, None)
-NUMBER = EnvironmentSpec((), np.dtype(np.float32), 3, None)
-NONE = Value(value_distribution="none")
-VALUES = [
-    NONE,
-    Value(value_distribution="c51", num_atoms=5, v_min=-2.0, v_max=2.0),
-    Value(value_distribution="qr_dqn", num_quantiles=5),
-    Value(value_distribution="iqn", num_policy_quantiles=5, num_cosines=4),
-]
-
-
-def network(
-    sizes: tuple[int, ...], activation: str = "relu", layer_norm: bool = False, recurrent: int = 0
-) -> Network:
-    """Everything said, so that no test depends on the defaults."""
-    return Network(
-        network="mlp",
-        hidden_sizes=sizes,
-        activation=activation,
-        layer_norm=layer_norm,
-        recurrent_size=recurrent,
-    )
-
 
 CONFIGS = [
     network((8, 6)),
@@ -46,28 +30,11 @@ CONFIGS = [
 ]
 
 
-def build(
-    config: Network, spec: EnvironmentSpec = VECTOR, seed: int = 0, value: Value = NONE
-) -> QNetwork:
-    return networks.build(config, value, spec, seed)
-
-
-def observations(spec: EnvironmentSpec, *shape: int) -> np.ndarray:
-    rng = np.random.default_rng(1)
-    if spec.observation_dtype == np.uint8:
-        return rng.integers(0, 256, (*shape, *spec.observation_shape), np.uint8)
-    return rng.normal(size=(*shape, *spec.observation_shape)).astype(np.float32)
-
-
 def values(built: QNetwork, vector: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Q-values of a network that is not recurrent."""
     parameters = tf.constant(vector)
     outputs = built.outputs(parameters, built.features(parameters, seen))
     return built.q_values(outputs).numpy()
-
-
-def random_vector(built: QNetwork) -> np.ndarray:
-    return np.random.default_rng(2).normal(size=built.num_parameters).astype(np.float32)
 
 
 def weights(model: keras.Model) -> np.ndarray:
@@ -266,110 +233,12 @@ def test_saved_model_gives_the_same_values(
     state = tf.constant(np.random.default_rng(3).normal(size=(5, 2 * recurrent)), tf.float32)
     inputs = [seen, state] if recurrent else seen
     results = [keras.tree.flatten(model(inputs)) for model in (loaded, built.as_keras())]
-    for mine, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(mine, other)
+    for found, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, other)
     actions, next_state = built.act(tf.constant(vector), seen, state)
     q_values, *states = results[0]
     assert q_values.shape == (5, 3)
     assert actions.numpy().tolist() == q_values.numpy().argmax(axis=1).tolist()
-    for mine in states:
-        np.testing.assert_allclose(mine, next_state, rtol=1e-5, atol=1e-6)
+    for found in states:
+        np.testing.assert_allclose(found, next_state, rtol=1e-5, atol=1e-6)
     assert len(states) == (recurrent > 0)
-
-
-RECURRENT = network((6, 5), "tanh", recurrent=3)
-
-
-def lstm(built: QNetwork, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One step, from [B, F] and [B, 2U] to [B, U] and [B, 2U]."""
-    layer = next(each for each in built.as_keras().layers if each.name.startswith("lstm"))
-    kernel, recurrent, bias = (each.numpy() for each in layer.weights)
-    hidden, memory = np.split(state, 2, axis=1)
-    gates = np.split(x @ kernel + hidden @ recurrent + bias, 4, axis=1)
-    enter, keep, leave = (1 / (1 + np.exp(-gates[i])) for i in (0, 1, 3))
-    memory = keep * memory + enter * np.tanh(gates[2])
-    hidden = leave * np.tanh(memory)
-    return hidden, np.concatenate([hidden, memory], axis=1)
-
-
-def sequences(built: QNetwork) -> tuple[tf.Tensor, np.ndarray, np.ndarray, np.ndarray]:
-    """Parameters, observations [2, 5, 4], starts [2, 5] and a state [2, 6]."""
-    starts = np.array([[False, False, True, False, False], [True, False, False, False, True]])
-    state = np.random.default_rng(4).normal(size=(2, 6)).astype(np.float32)
-    return tf.constant(random_vector(built)), observations(VECTOR, 2, 5), starts, state
-
-
-def test_unroll_is_an_lstm_that_forgets_where_episodes_start() -> None:
-    built = build(RECURRENT)
-    parameters, seen, starts, state = sequences(built)
-    built.assign(parameters.numpy())
-    found, last = built.unroll(parameters, seen, starts, state)
-    encoded = built.features(parameters, seen.reshape(10, 4)).numpy().reshape(2, 5, 6)
-    for step in range(5):
-        state = np.where(starts[:, step, None], 0, state)
-        hidden, state = lstm(built, encoded[:, step], state)
-        np.testing.assert_allclose(found[:, step], hidden, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(last, state, rtol=1e-4, atol=1e-5)
-
-
-def test_acting_step_by_step_is_the_unrolled_policy() -> None:
-    built = build(RECURRENT)
-    parameters, seen, starts, state = sequences(built)
-    found, last = built.unroll(parameters, seen, np.zeros_like(starts), state)
-    outputs = built.outputs(parameters, tf.reshape(found, [10, 3])).numpy().reshape(2, 5, 3)
-    for step in range(5):
-        actions, state = built.act(parameters, seen[:, step], state)
-        assert actions.numpy().tolist() == outputs[:, step].argmax(axis=-1).tolist()
-    np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-6)
-
-
-def test_lstm_begins_by_remembering() -> None:
-    parts = build(RECURRENT).cut(tf.constant(build(RECURRENT).initial))
-    (bias,) = [part.numpy() for part in parts if part.shape == (12,)]
-    assert bias.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-
-
-def test_without_an_lstm_unroll_is_the_encoder_and_hands_the_state_through() -> None:
-    built = build(network((6, 5)))
-    seen = observations(VECTOR, 2, 5)
-    parameters, state = tf.constant(random_vector(built)), tf.zeros([2, 0])
-    features, after = built.unroll(parameters, seen, tf.ones([2, 5], tf.bool), state)
-    expected = built.features(parameters, seen.reshape(10, 4)).numpy().reshape(2, 5, 6)
-    np.testing.assert_allclose(features, expected, rtol=1e-6)
-    assert after is state
-
-
-@pytest.mark.parametrize(
-    ("config", "value"),
-    [
-        (RECURRENT, NONE),
-        (dataclasses.replace(RECURRENT, dueling=True), VALUES[3]),
-        (network((6, 5)), VALUES[1]),
-    ],
-    ids=["recurrent", "recurrent_dueling_iqn", "c51"],
-)
-def test_gradient_is_the_same_compiled_in_a_loop_of_updates(config: Network, value: Value) -> None:
-    built = build(config, value=value)
-    parameters, seen, starts, state = sequences(built)
-    state = state[:, : built.state_size]
-
-    def update(parameters: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            tape.watch(parameters)
-            weights = built.cut(parameters)
-            features, after = built.unroll(weights, seen, starts, state)
-            outputs = built.outputs(weights, tf.reshape(features, [10, features.shape[-1]]))
-            loss = tf.reduce_mean(outputs**2) + tf.reduce_sum(after**2)
-        return parameters - 0.01 * tape.gradient(loss, parameters)
-
-    @tf.function(jit_compile=True, autograph=False)
-    def compiled(parameters: tf.Tensor) -> tf.Tensor:
-        loop = [tf.constant(0), parameters]
-        return tf.while_loop(
-            lambda i, _: i < 2, lambda i, each: (i + 1, update(each)), loop, maximum_iterations=2
-        )[1]
-
-    expected = update(update(parameters))
-    assert np.abs(expected - parameters).max() > 1e-3
-    np.testing.assert_allclose(compiled(parameters), expected, rtol=1e-4, atol=1e-5)
-    assert compiled.get_concrete_function(parameters).variables == (), "no variable is read"

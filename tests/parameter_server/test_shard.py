@@ -1,16 +1,13 @@
 """One parameter server: what each request does to it, written out in NumPy."""
 
-import sys
-import threading
-
 import numpy as np
 import pytest
 from support.numpy_vectors import make_shard
 from support.single_server import SESSION, SIZE, Server, close, make_config, start, vector
 
-from ps_dqn.state import Counters, State
+from ps_dqn.state import Counters
 from ps_dqn.wire import messages
-from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, Status, Verdict
+from ps_dqn.wire.messages import Kind, PullRequest, Status, Verdict
 
 # Without waiting (async).
 
@@ -279,38 +276,3 @@ def test_what_it_was_given_at_the_start_is_not_changed():
     server.shard = shard
     server.push(vector(0))
     assert initial.tolist() == start().tolist()
-
-
-def test_requests_may_come_from_several_threads_at_once():
-    # Long vectors: NumPy lets other threads run while it works on them.
-    size, pushes = 60_000, 40
-    server = Server(size=size)
-    server.shard.restore(State(*[np.zeros(size, np.float32)] * 3, (), Counters(0, 0, 0, 0)))
-    torn, begin = [], threading.Barrier(4)
-
-    def work(pulls: bool):
-        begin.wait()
-        for _ in range(pushes):
-            if pulls:
-                answer = server.shard.pull(messages.pack(PullRequest(SESSION, -1, 1)))
-                version = messages.header(PullHeader, answer).version
-                values = answer[messages.HEADER :].view(np.float32)
-                torn.append((values[:size] != version).any())
-            else:
-                server.push(np.ones(size))
-
-    threads = [threading.Thread(target=work, args=[i == 0]) for i in range(4)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert len(torn) == pushes
-    assert not any(torn)
-    assert (server.state.online == 3 * pushes).all()
-    assert server.counters == Counters(3 * pushes, 6 * pushes, 48 * pushes, 3 * pushes)
-    assert server.shard.ledger()["pushes"] == 3 * pushes

@@ -186,8 +186,9 @@ def learn(batch: Rollout, online: np.ndarray, **values: Any) -> Learned:
     config = Config.from_values(PQN | values)
     network = networks.build(config.network, config.value, ENVIRONMENT, seed=1)
     slots = np.zeros((1, network.num_parameters), np.float32)
+    numbers = np.float32(0), np.float32(RATE), np.float32(0.3)
     learned = make_learner(config, network)(
-        *map(tf.constant, (online, online * 0 + 9, slots, np.float32(0), np.float32(RATE), SEED)),
+        *map(tf.constant, (online, online * 0 + 9, slots, *numbers, SEED)),
         Rollout(*map(tf.constant, batch)),
     )
     return Learned(*(each.numpy() for each in learned))

@@ -46,6 +46,7 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     assert (pulled.steps, pulled.steps.dtype) == (0, np.float32)
     expected_rate = np.float32(worker.config.learning.learning_rate)
     assert (pulled.learning_rate, pulled.learning_rate.dtype) == (expected_rate, np.float32)
+    assert (pulled.epsilon, pulled.epsilon.dtype) == (0.0, np.float32)
     assert (pulled.seed.shape, pulled.seed.dtype) == ((2,), np.int32)
     acting = pulled.acting
     assert acting.observations.tolist() == [[0, 0], [0, 0]]

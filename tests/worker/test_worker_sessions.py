@@ -50,7 +50,8 @@ def test_epsilon_and_learning_rate_follow_the_runs_env_steps(
     learned = {"learning_rate": 0.5, "learning_rate_end": 0.1, "learning_rate_decay_steps": 200}
     worker = opened(**explored, **learned)
     worker.restore(env_steps)
-    assert worker.pull().learning_rate == pytest.approx(rate, rel=1e-6)
+    pulled = worker.pull()
+    assert (pulled.learning_rate, pulled.epsilon) == pytest.approx((rate, epsilon), rel=1e-6)
     worker.collect()
     worker.pack(0.0)
     header = messages.unpack(PushHeader, worker.packed.header)
@@ -102,7 +103,7 @@ def test_the_ladder_makes_workers_explore_differently(
 ) -> None:
     explored = {"epsilon_start": 0.5, "epsilon_end": 0.5, "epsilon_ladder": True}
     worker = opened(index, num_workers=3, **explored)
-    worker.pull()
+    assert worker.pull().epsilon == pytest.approx(0.5**exponent)
     assert worker.report().epsilon == pytest.approx(0.5**exponent)
 
 

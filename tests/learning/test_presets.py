@@ -1,0 +1,55 @@
+"""Every preset learns: from what it collects, one push of its own update loop."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.small_learner import SEED, Inputs, learn
+
+from flags import command_line, experiment
+from ps_dqn import networks
+from ps_dqn.config import Config
+from ps_dqn.learning.learner import local_optimizer_slots
+from ps_dqn.worker.actor import Actor
+
+
+def preset(name: str) -> Config:
+    values = command_line.new_flags()
+    experiment.define(values)
+    path = command_line.PRESETS / f"{name}.flags"
+    command_line.parse(values, ["test", f"--flagfile={path}", "--jit_compile=none"])
+    return experiment.read(values)
+
+
+EXTRAS = {"lunarlander": "Box2D", "minatar": "minatar"}
+
+
+@pytest.mark.filterwarnings("ignore:.*out of date:DeprecationWarning")  # of version 0 of a game
+@pytest.mark.parametrize("name", sorted(path.stem for path in command_line.PRESETS.glob("*.flags")))
+def test_every_preset_learns(name: str) -> None:
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name])
+    config = preset(name)
+    actor = Actor(config, worker=0)
+    network = networks.build(config.network, config.value, actor.environments.spec, seed=0)
+    act = tf.function(network.act, autograph=False)
+    made = 0
+    while made < config.vector_steps_per_push or not actor.memory.is_warm:
+        greedy, states = act(network.initial, *actor.acting, SEED + made)
+        actor.step(greedy.numpy(), states.numpy(), epsilon=0.5)
+        made += 1
+    batch = actor.memory.sample(config.parameter_server.local_updates, config.learning.batch_size)
+    slots = np.zeros((local_optimizer_slots(config), network.num_parameters), np.float32)
+    given = Inputs(config, network, network.initial, network.initial, slots, batch)
+    learned = learn(given, rate=1e-3)
+    actor.memory.update_priorities(learned.errors)
+    actor.close()
+    assert all(np.isfinite(part).all() for part in learned)
+    assert learned.errors.shape == (
+        config.parameter_server.local_updates,
+        config.learning.batch_size,
+    )
+    assert (learned.errors >= 0).all()
+    is_gradient = config.parameter_server.local_updates == 1
+    assert (
+        1e-4 < np.abs(learned.vector).max() < (config.learning.max_grad_norm if is_gradient else 1)
+    )

@@ -1,0 +1,131 @@
+"""Sequences become losses: burn-in, stored state, and priorities."""
+
+import numpy as np
+import pytest
+from support.four_numbers import (
+    MODES,
+    ONLINE,
+    RECURRENT,
+    SIZES,
+    TARGET,
+    bonus,
+    changed,
+    close,
+    learn,
+    next_value,
+    one,
+    random_sequences,
+    slopes,
+    squared_source,
+)
+
+from ps_dqn.replay.batch import Sequences
+
+
+def memories(w: np.ndarray, frozen: np.ndarray, batch: Sequences, item: int) -> list[float]:
+    """What the network holds after each row of one sequence; `frozen` serves the burn-in."""
+    h, held = float(batch.states[item, 0]), []
+    for row, (x, begins) in enumerate(
+        zip(batch.observations[item], batch.starts[item], strict=True)
+    ):
+        keep, add = (frozen if row < SIZES["burn_in"] else w)[:2]
+        h = keep * (0.0 if begins else h) + add * float(x[0])
+        held.append(h)
+    return held
+
+
+def reference_errors(w: np.ndarray, batch: Sequences, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """Target less value, [3, 4], and values, of sequences; the targets are ONLINE's."""
+    errors, values = np.zeros((2, 3, 4))
+    for item in range(3):
+        held = memories(w, ONLINE, batch, item)
+        frozen, other = (memories(each, each, batch, item) for each in (ONLINE, TARGET))
+        for t in range(4):
+            row, end = SIZES["burn_in"] + t, batch.bootstraps[item, t]
+            action = batch.actions[item, t]
+            after = other[end] * TARGET[2:]
+            target = batch.discounts[item, t] * next_value(mode, after, frozen[end] * ONLINE[2:])
+            target += batch.returns[item, t]
+            if mode == "munchausen":
+                target += bonus(other[row] * TARGET[2:], action)
+            values[item, t] = held[row] * w[2 + action]
+            errors[item, t] = target - values[item, t]
+    return errors, values
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_sequences_against_a_reference(mode: str, index: int) -> None:
+    batch = random_sequences(np.random.default_rng(7))
+    assert batch.starts[..., :3].any(), "within the burn-in"
+    assert batch.starts[..., 4:].any()
+    found, gradient = learn(squared_source(1, **RECURRENT, **MODES[mode]), batch, index)
+    minibatch = one(batch, index)
+
+    def loss(w: np.ndarray) -> float:
+        squares = reference_errors(w, minibatch, mode)[0] ** 2
+        return float(np.mean(minibatch.weights * squares / 2))
+
+    errors, values = reference_errors(ONLINE, minibatch, mode)
+    assert float(found.loss) == close(loss(ONLINE))
+    assert float(found.q_value) == close(values.mean())
+    # The burn-in moves no parameters, nor does what the online network says of bootstrap states.
+    assert gradient == close(slopes(loss, ONLINE))
+    assert np.abs(gradient).min() > 1e-3
+    sizes = [np.abs(row[w > 0]) for row, w in zip(errors, minibatch.weights, strict=True)]
+    assert list(map(len, sizes)) == [4, 3, 4], "steps of weight 0 do not count"
+    assert found.errors.numpy() == close([0.9 * each.max() + 0.1 * each.mean() for each in sizes])
+
+
+def test_the_stored_state_and_the_burn_in_matter_until_an_episode_begins() -> None:
+    batch = random_sequences(np.random.default_rng(7))
+    batch = batch._replace(starts=np.zeros_like(batch.starts))
+    source = squared_source(1, **RECURRENT)
+    loss, gradient = learn(source, batch, 0)
+    for name, index in (("states", (0, 0, 0)), ("observations", (0, 0, 1, 0))):
+        other_loss, other_gradient = learn(source, changed(batch, name, index, 3.0), 0)
+        assert abs(float(other_loss.loss - loss.loss)) > 1e-3
+        assert np.abs(other_gradient - gradient).max() > 1e-3
+    # Row 2 is the burn-in's last, row 3 the first that is learned from.
+    for row in (2, 3):
+        begun = changed(batch, "starts", (slice(None), slice(None), row), True)
+        loss, gradient = learn(source, begun, 0)
+        for name, index in (("states", (0, 0, 0)), ("observations", (0, 0, 1, 0))):
+            other_loss, other_gradient = learn(source, changed(begun, name, index, 3.0), 0)
+            assert float(other_loss.loss) == float(loss.loss)
+            assert (other_gradient == gradient).all()
+
+
+def test_a_burn_in_is_a_stored_state_found_by_the_same_parameters() -> None:
+    batch = random_sequences(np.random.default_rng(7))
+    source = squared_source(1, **RECURRENT)
+    found, gradient = learn(source, batch, 1, target=ONLINE)
+    held = [memories(ONLINE, ONLINE, one(batch, 1), item)[2] for item in range(3)]
+    later = batch._replace(
+        observations=batch.observations[:, :, 3:],
+        starts=batch.starts[:, :, 3:],
+        states=np.array([[[0.0]] * 3, [[h] for h in held]], np.float32),
+        bootstraps=batch.bootstraps - 3,
+    )
+    without = squared_source(1, **RECURRENT | {"burn_in": 0})
+    expected, expected_gradient = learn(without, later, 1, target=ONLINE)
+    assert float(found.loss) == close(float(expected.loss))
+    assert gradient == close(expected_gradient)
+
+
+def test_steps_of_weight_zero_leave_neither_gradient_nor_priority() -> None:
+    batch = random_sequences(np.random.default_rng(7))
+    source = squared_source(1, **RECURRENT)
+    found, gradient = learn(source, batch, 0)
+    other = changed(batch, "returns", (0, 1, 1), 50.0)
+    other = changed(other, "actions", (0, 1, 1), 1 - batch.actions[0, 1, 1])
+    same, same_gradient = learn(source, other, 0)
+    assert (same_gradient == gradient).all()
+    assert (same.errors.numpy() == found.errors.numpy()).all()
+    # The same change counts where there is a weight.
+    counted, _ = learn(source, changed(batch, "returns", (0, 1, 2), 50.0), 0)
+    assert counted.errors[1] > 40
+    nothing = changed(batch, "weights", 0, 0.0)
+    found, gradient = learn(source, nothing, 0)
+    assert found.errors.numpy().tolist() == [0.0] * 3
+    assert gradient.tolist() == [0.0] * 4
