@@ -1,13 +1,13 @@
 """Optimizers of one flat parameter vector, as pure functions.
 
-The same arithmetic serves TensorFlow's tensors in the local updates of a worker and NumPy's arrays
-on the parameter servers.
+The same arithmetic serves TensorFlow's tensors, in the local updates of a worker and in the
+compiled step of a parameter server, and NumPy's arrays, in the step of a small shard.
 
 Shapes: P parameters.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,7 +57,7 @@ class Adam:
     num_slots: int = 2
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply`."""
+        """Both moments decay; the step is corrected for their start at zero."""
         mean = self.beta_1 * slots[0] + (1 - self.beta_1) * gradient
         square = self.beta_2 * slots[1] + (1 - self.beta_2) * gradient**2
         correction = (1 - self.beta_2**step) ** 0.5 / (1 - self.beta_1**step)
@@ -74,7 +74,7 @@ class RMSProp:
     num_slots: int = 1
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply`."""
+        """The step is over the root of the decaying mean of squares."""
         square = self.rho * slots[0] + (1 - self.rho) * gradient**2
         change = learning_rate * gradient / _sqrt(square + self.epsilon)
         return parameters - change, [square]
@@ -88,7 +88,7 @@ class AdaGrad:
     num_slots: int = 1
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply`."""
+        """The step is over the root of the sum of all squares."""
         square = slots[0] + gradient**2
         change = learning_rate * gradient / (_sqrt(square) + self.epsilon)
         return parameters - change, [square]
@@ -103,21 +103,24 @@ class Momentum:
     num_slots: int = 1
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
-        """See `Optimizer.apply`."""
+        """The step is along the velocity, or with `nesterov` from where that leads."""
         velocity = self.momentum * slots[0] + gradient
         direction = gradient + self.momentum * velocity if self.nesterov else velocity
         return parameters - learning_rate * direction, [velocity]
 
 
+# By `--optimizer`.
+OPTIMIZERS: dict[str, Callable[[Learning], Optimizer]] = {
+    "adam": lambda config: Adam(config.optimizer_epsilon),
+    "rmsprop": lambda config: RMSProp(config.optimizer_epsilon),
+    "adagrad": lambda config: AdaGrad(config.optimizer_epsilon),
+    "sgd": lambda config: Momentum(config.momentum),
+}
+
+
 def build(config: Learning) -> Optimizer:
     """The optimizer of gradients that the configuration names."""
-    if config.optimizer == "adam":
-        return Adam(config.optimizer_epsilon)
-    if config.optimizer == "rmsprop":
-        return RMSProp(config.optimizer_epsilon)
-    if config.optimizer == "adagrad":
-        return AdaGrad(config.optimizer_epsilon)
-    return Momentum(config.momentum)
+    return OPTIMIZERS[config.optimizer](config)
 
 
 def _sqrt(array: Array) -> Array:

@@ -1,5 +1,6 @@
 """Every optimizer, of arrays and of tensors, against its formula in float64, over several steps."""
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from ps_dqn import optimizers
-from ps_dqn.config import Learning
+from ps_dqn.config import Learning, ParameterServer
+from ps_dqn.parameter_server.rule import OUTER
 
 STEPS = 12
 RATES = np.linspace(0.01, 0.002, STEPS)  # the step size changes during a run
@@ -194,3 +196,12 @@ def test_build_takes_the_configured_optimizer() -> None:
     assert build("adagrad") == optimizers.AdaGrad(0.25)
     assert build("sgd") == optimizers.Momentum(0.5)
     assert [build(name).num_slots for name in ("adam", "rmsprop", "adagrad", "sgd")] == [2, 1, 1, 1]
+
+
+def test_every_choice_of_the_flags_is_an_optimizer() -> None:
+    def choices(topic: type, name: str) -> set[str]:
+        [field] = [each for each in dataclasses.fields(topic) if each.name == name]
+        return set(field.metadata["choices"])
+
+    assert set(optimizers.OPTIMIZERS) == choices(Learning, "optimizer")
+    assert set(OUTER) == choices(ParameterServer, "outer_optimizer")

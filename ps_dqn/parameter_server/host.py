@@ -26,7 +26,7 @@ class ParameterHost:
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
-        """See `bridge.Host`."""
+        """What workers and the coordinator call; before a run only `create`."""
         methods: dict[str, Callable[..., Sequence[Any]]] = {"create": self._create}
         shard = self._shard
         if shard is not None:

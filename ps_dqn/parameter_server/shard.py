@@ -174,7 +174,7 @@ class Shard:
             }
 
     def ledger(self) -> dict[str, Any]:
-        """See `ServerLedger.as_dict`."""
+        """Requests, bytes and decisions so far, for JSON."""
         with self._lock:
             return self._ledger.as_dict()
 

@@ -185,8 +185,8 @@ class ParameterStore:
 
     def ledgers(self) -> list[dict[str, Any]]:
         """`ServerLedger.as_dict` of each server."""
-        asked = [self._ask("ledger", i, [], [_TEXT])[0] for i in range(self.num_ps)]
-        return [json.loads(each) for each in asked]
+        ledgers = [self._ask("ledger", i, [], [_TEXT])[0] for i in range(self.num_ps)]
+        return [json.loads(each) for each in ledgers]
 
     def errors(self) -> str:
         """The tracebacks of parameter servers that failed, or an empty text."""
