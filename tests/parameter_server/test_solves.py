@@ -1,0 +1,51 @@
+"""Ways of aggregating that CartPole is solved by, on local clusters of real processes."""
+
+import json
+
+import pytest
+from support.garbage_env import WORKER
+from support.programs import ROOT
+
+GORILA = f"--flagfile={ROOT / 'flags' / 'presets' / 'gorila.flags'}"
+SECONDS = 600
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("aggregation", ["async", "sync"])
+def test_gorilas_scheme_solves_cartpole(coordinate, aggregation: str) -> None:
+    folder, ended = coordinate(
+        "gorila", GORILA, f"--aggregation={aggregation}", "--seed=1", seconds=SECONDS
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert json.loads((folder / "summary.json").read_text())["reason"] == "solved", ended.stdout
+
+
+ROBUST = (
+    f"--flagfile={ROOT / 'flags' / 'presets' / 'cartpole.flags'}",
+    "--env_module=support.garbage_env",
+    "--num_workers=4",
+    "--update_period=2",
+    "--target_update_period=512",
+    "--average_decay=0.999875",
+    "--outer_momentum=0",
+    "--seed=1",
+)
+
+
+def test_a_worker_that_pushes_garbage_does_not_keep_three_others_from_solving_cartpole(
+    coordinate,
+) -> None:
+    folder, ended = coordinate("garbage", *ROBUST, "--aggregation=trimmed_mean", seconds=SECONDS)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["reason"] == "solved", ended.stdout
+    assert summary["workers"][str(WORKER)]["pushes_applied"] > 0
+
+
+def test_the_mean_does_not_stand_garbage(coordinate) -> None:
+    folder, ended = coordinate(
+        "mean", *ROBUST, "--aggregation=sync", "--total_env_steps=60000", seconds=SECONDS
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert json.loads((folder / "summary.json").read_text())["best_eval_return"] < 200
