@@ -10,8 +10,8 @@ import tensorflow as tf
 from ps_dqn import optimizers
 from ps_dqn.config import Config
 from ps_dqn.learning import losses
-from ps_dqn.learning.learned import Learned
 from ps_dqn.learning.minibatches import make_source
+from ps_dqn.learning.result import Learned
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.replay.batch import Batch
 from ps_dqn.seeds import Purpose, derive

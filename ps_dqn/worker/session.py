@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.learning.learned import Learned
+from ps_dqn.learning.result import Learned
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.ledger import WorkerLedger

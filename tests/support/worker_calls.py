@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.learning.learned import Learned
+from ps_dqn.learning.result import Learned
 from ps_dqn.state import Counters, State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
