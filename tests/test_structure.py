@@ -160,6 +160,7 @@ def test_no_test_imports_another() -> None:
     # What several share is in tests/support.
     for path in sources("tests"):
         assert not [name for name in imports(path) if name.startswith("test_")], path
+        assert "support.garbage_env" not in imports(path), path  # it is for other processes
 
 
 def test_documents_name_files_that_there_are() -> None:

@@ -1,6 +1,7 @@
 """Named as --env_module, makes worker 3 push garbage: large numbers that are all finite.
 
-CartPole itself is Gymnasium's. Every task imports this module before it makes environments.
+CartPole itself is Gymnasium's. Every task imports this module before it makes environments. Tests
+must not: whatever pushes in their process as worker 3 would push garbage from then on.
 """
 
 import numpy as np
