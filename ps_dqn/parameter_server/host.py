@@ -32,8 +32,8 @@ class ParameterHost:
         if shard is not None:
             methods |= {
                 "pull": lambda request: [shard.pull(request)],
-                "push": lambda message: [shard.push(message)],
-                "stage": lambda message: [np.int64(shard.stage(message))],
+                "push": lambda *push: [shard.push(*push)],
+                "stage": lambda *push: [np.int64(shard.stage(*push))],
                 "decide": lambda request: [shard.decide(request)],
                 "follow": lambda verdict: [np.int64(shard.follow(verdict))],
                 "mark": lambda kind, known: [shard.mark(Kind(int(kind)), int(known))],

@@ -29,7 +29,8 @@ from ps_dqn.wire.messages import Entry, Kind, PullHeader, PullRequest, PushHeade
 if TYPE_CHECKING:  # tests of the protocol hold NumPy arrays instead, without TensorFlow
     from ps_dqn.parameter_server.vectors import Vectors
 
-_NO_PUSH = PushHeader(*[0] * len(PushHeader._fields))  # of no session, and no ticket
+# What entries that are no push begin from: of no session, and no ticket.
+_NO_PUSH = PushHeader(*[0] * len(PushHeader._fields))
 
 
 class Shard:
@@ -50,6 +51,7 @@ class Shard:
         options = config.parameter_server
         self._session = session
         self._pull_dtype, self._push_dtype = options.pull_wire_dtype, options.push_wire_dtype
+        self._unpack = messages.unpack_some if options.push_top_k < 1 else messages.unpack_vector
         self._parameters = parameters
         self._aggregation = aggregation.make(config, num_workers)
         self._target_rule = TargetRule(config)
@@ -76,20 +78,26 @@ class Shard:
             self._ledger.pulled(len(message))
             return message
 
-    def push(self, message: np.ndarray) -> np.ndarray:
+    def push(self, numbers: np.ndarray, message: np.ndarray) -> np.ndarray:
         """The whole push, where there is one server: stages, decides; a verdict, int64."""
         started = time.perf_counter()
+        header = messages.unpack(PushHeader, numbers)
         with self._lock:
-            header = self._stage(message)
+            self._stage(header, message)
             verdict = self._decide(header, self._log.next_index)
-            self._ledger.pushed(len(message), time.perf_counter() - started)
+            self._ledger.pushed(numbers.nbytes + len(message), time.perf_counter() - started)
             return verdict
 
-    def stage(self, message: np.ndarray) -> int:
-        """Takes this server's part of a push; the index of the first entry it lacks."""
+    def stage(self, numbers: np.ndarray, message: np.ndarray) -> int:
+        """Takes this server's part of a push; the index of the first entry it lacks.
+
+        Args:
+            numbers: the `PushHeader`, int64.
+            message: the vector, uint8, as `push_wire_dtype` and `push_top_k` say.
+        """
         with self._lock:
-            self._stage(message)
-            self._ledger.pushed(len(message), 0.0)
+            self._stage(messages.unpack(PushHeader, numbers), message)
+            self._ledger.pushed(numbers.nbytes + len(message), 0.0)
             return self._log.next_index
 
     def decide(self, request: np.ndarray) -> np.ndarray:
@@ -202,13 +210,10 @@ class Shard:
             encoding.encode(vector, dtype, message[start : start + room])
         return message
 
-    def _stage(self, message: np.ndarray) -> PushHeader:
-        if len(message) < messages.HEADER:  # from a worker that has failed
-            return _NO_PUSH
-        header = messages.header(PushHeader, message)
+    def _stage(self, header: PushHeader, message: np.ndarray) -> None:
+        # A worker that has failed sends zeros, which is no session.
         if header.session == self._session:
             self._tickets.stage(header.ticket, header.attempt, message)
-        return header
 
     def _decide(self, header: PushHeader, known: int) -> np.ndarray:
         if header.session != self._session:
@@ -261,7 +266,7 @@ class Shard:
             return
         if kind is Kind.APPLIED:
             message = self._tickets.message(entry.ticket, entry.attempt)
-            vector = messages.vector(message, self._parameters.size, self._push_dtype)
+            vector = self._unpack(message, self._parameters.size, self._push_dtype)
             combined = self._aggregation.add(entry, vector)
             if combined is not None:
                 self._make_version(combined)

@@ -71,14 +71,16 @@ class ParameterStore:
 
         Args:
             header: the `PushHeader`, int64 [fields].
-            packed: a message for each server, uint8.
+            packed: the part of the vector of each server, uint8.
 
         Returns:
             The `Verdict`, int64.
         """
         if self.num_ps == 1:
-            return self._verdict(self._call("push", 0, packed, _NUMBERS))
-        lacking = [self._call("stage", i, [message], _NUMBER) for i, message in enumerate(packed)]
+            return self._verdict(self._call("push", 0, [header, *packed], _NUMBERS))
+        lacking = [
+            self._call("stage", i, [header, message], _NUMBER) for i, message in enumerate(packed)
+        ]
         request = tf.concat([header, [tf.reduce_min(tf.stack(lacking))]], axis=0)
         return self._followed(self._call("decide", 0, [request], _NUMBERS))
 

@@ -149,7 +149,7 @@ class Packed(NamedTuple):
     """A push."""
 
     header: Any  # `PushHeader`, int64 [fields]
-    messages: Any  # for each server, uint8
+    messages: Any  # the part of the vector of each server, uint8
 
     @classmethod
     def specs(cls, num_ps: int) -> "Packed":

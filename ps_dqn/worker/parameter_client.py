@@ -125,21 +125,22 @@ class ParameterClient:
             learning_rate: step size of a gradient.
 
         Returns:
-            The push's header, int64, and a message for each server, uint8.
+            The push's header, int64, and the part of the vector of each server, uint8.
         """
         numbers = PushHeader(
             self._session, self._ticket, self._attempt, self._oldest, kind, self._worker,
-            self._base_version, updates, env_steps, episodes, messages.bits(learning_rate), -1,
+            self._base_version, updates, env_steps, episodes, messages.bits(learning_rate),
         )  # fmt: skip
         self._ticket += 1
         if kind is Kind.WITHHELD:
-            packed = [messages.new(numbers, 0) for _ in self._sizes]
+            packed = [np.empty(0, np.uint8) for _ in self._sizes]
         elif self._is_exact:
-            packed = [self._message(numbers, part) for part in self._parts(vector)]
+            packed = [messages.pack_vector(part, "float32") for part in self._parts(vector)]
         else:
-            packed = self._pack_lossy(numbers, vector + self._residual)
-        self.bytes_pushed += sum(len(message) for message in packed)
-        return messages.pack(numbers), packed
+            packed = self._pack_lossy(vector + self._residual)
+        header = messages.pack(numbers)
+        self.bytes_pushed += sum(header.nbytes + len(message) for message in packed)
+        return header, packed
 
     def pushed(self, verdict: Verdict) -> None:
         """Takes what became of the push.
@@ -185,38 +186,22 @@ class ParameterClient:
     def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
         return np.split(vector, self._starts[1:-1])
 
-    def _message(
-        self, numbers: PushHeader, values: np.ndarray, indices: np.ndarray | None = None
-    ) -> np.ndarray:
-        """One server's part, float32 [n], with their indices within the shard if they are given."""
-        dtype, start = self._options.push_wire_dtype, messages.HEADER
-        size = messages.vector_size(len(values), indices is not None, dtype)
-        if indices is not None:
-            numbers = numbers._replace(num_values=len(values))
-        message = messages.new(numbers, size)
-        if indices is not None:
-            message[start : start + 4 * len(indices)].view(np.uint32)[:] = indices
-            start += 4 * len(indices)
-        encoding.encode(values, dtype, message[start:])
-        return message
-
-    def _pack_lossy(self, numbers: PushHeader, vector: np.ndarray) -> list[np.ndarray]:
+    def _pack_lossy(self, vector: np.ndarray) -> list[np.ndarray]:
         """Packs with fewer bytes, and remembers what they leave out (error feedback)."""
         dtype, top_k = self._options.push_wire_dtype, self._options.push_top_k
         packed, sent = [], np.zeros_like(vector)
         if top_k == 1.0:
             for part, decoded in zip(self._parts(vector), self._parts(sent), strict=True):
-                message = self._message(numbers, part)
-                decoded[:] = encoding.decode(message[messages.HEADER :], len(part), dtype)
-                packed.append(message)
+                packed.append(messages.pack_vector(part, dtype))
+                decoded[:] = messages.unpack_vector(packed[-1], len(part), dtype)
         else:
             indices = largest(vector, max(1, round(top_k * len(vector))))
             for i, start in enumerate(self._starts[:-1]):
                 low, high = np.searchsorted(indices, [start, self._starts[i + 1]])
                 chosen = indices[low:high]
-                message = self._message(numbers, vector[chosen], chosen - start)
-                payload = message[messages.HEADER + 4 * len(chosen) :]
-                sent[chosen] = encoding.decode(payload, len(chosen), dtype)
+                message = messages.pack_some(vector[chosen], chosen - start, dtype)
+                decoded = messages.unpack_some(message, self._sizes[i], dtype)
+                sent[chosen] = decoded[chosen - start]
                 packed.append(message)
         self._left_over = vector - sent
         return packed

@@ -100,11 +100,11 @@ class Simulation:
             counts = rng.randrange(1, 4), rng.randrange(1, 40), rng.randrange(3)
             header, packed = exchange.pack(pushed, kind, *counts, 0.1)
             if len(servers.shards) == 1:
-                verdict = servers.shards[0].push(packed[0])
+                verdict = servers.shards[0].push(header, packed[0])
             else:
                 lacking = []
                 for i in rng.sample(range(len(packed)), len(packed)):
-                    lacking.append(servers.shards[i].stage(packed[i]))
+                    lacking.append(servers.shards[i].stage(header, packed[i]))
                     yield f"staged on {len(lacking)}"
                 verdict = servers.decide(header, lacking)
             self._on_verdict(messages.unpack(PushHeader, header), pushed, verdict)
@@ -192,9 +192,7 @@ def test_several_servers_do_what_one_does_to_the_last_bit(num_ps):
     one = Servers(1, 4, **options)
     for ticket in simulation.order:
         _, header, pushed = simulation.decided[ticket]
-        message = messages.new(header, 4 * SIZE)
-        message[messages.HEADER :].view(np.float32)[:] = pushed
-        one.shards[0].push(message)
+        one.shards[0].push(messages.pack(header), messages.pack_vector(pushed, "float32"))
     ours, wanted = simulation.servers.mark(), one.mark()
     for name in ("online", "target", "average"):
         assert ours[name].tobytes() == wanted[name].tobytes()

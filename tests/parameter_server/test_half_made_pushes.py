@@ -72,7 +72,7 @@ def test_a_push_that_is_made_again_is_applied_once(coordinator, calls):
     else:
         packed = driver.pack(gradient, 1.0, env_steps=4)
         for i in range(3 if calls == "staged on all" else 1):
-            driver.ask(i, "stage", [packed[1 + i]], shape=())
+            driver.ask(i, "stage", [packed[0], packed[1 + i]], shape=())
     # The closure runs on another worker, where what was collected is other: the ticket counts.
     is_decided = calls in ("decided", "complete")
     again = driver.push(other, 1.0, env_steps=6, ticket=1)

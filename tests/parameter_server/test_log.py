@@ -59,7 +59,7 @@ def test_servers_lack_the_entries_they_have_not_followed(three):
     exchange = begun(three)
     for expected in ([0, 0, 0], [1, 1, 0], [2, 2, 0]):
         header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-        lacking = three.stage(packed)
+        lacking = three.stage(header, packed)
         assert lacking == expected
         verdict = three.decide(header, lacking)
         assert [each.position for each in messages.entries(verdict)] == list(
@@ -75,7 +75,7 @@ def test_servers_lack_the_entries_they_have_not_followed(three):
 def test_who_comes_next_brings_what_a_dead_worker_left(three):
     dead, next_one = begun(three, 1), begun(three, 2, worker=1)
     header, packed = dead.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-    three.decide(header, three.stage(packed))  # and dies
+    three.decide(header, three.stage(header, packed))  # and dies
     assert [tally["version"] for tally in three.tallies()] == [1, 0, 0]
     three.push(next_one, whole(10))
     assert [tally["version"] for tally in three.tallies()] == [2, 2, 2]
@@ -84,7 +84,7 @@ def test_who_comes_next_brings_what_a_dead_worker_left(three):
 
 def test_catching_up_brings_it_too(three):
     header, packed = begun(three).pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-    three.decide(header, three.stage(packed))
+    three.decide(header, three.stage(header, packed))
     three.catch_up()
     assert three.tallies() == [three.tallies()[0]] * 3
     assert three.mark()["online"].tolist() == whole(1).tolist()
@@ -93,9 +93,9 @@ def test_catching_up_brings_it_too(three):
 @pytest.mark.parametrize("staged", [0, 1, 2, 3])
 def test_a_push_that_was_not_decided_counts_by_its_next_attempt(three, staged):
     exchange = begun(three)
-    _, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
+    header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
     for shard, message in list(zip(three.shards, packed, strict=True))[:staged]:
-        shard.stage(message)
+        shard.stage(header, message)
     assert three.push(begun(three), whole(10)).duplicate == 0
     assert three.mark()["online"].tolist() == whole(10).tolist()
     assert [tally["staged"] for tally in three.tallies()] == [0, 0, 0]
@@ -106,11 +106,11 @@ def test_a_late_attempt_changes_nothing(three, oldest):
     # Its ticket was decided, or is below what may still come; it has slept since before that.
     zombie, rerun = begun(three), begun(three)
     header, packed = zombie.pack(whole(100), Kind.APPLIED, 9, 99, 9, 0.1)
-    lacking = three.stage(packed)
+    lacking = three.stage(header, packed)
     three.push(rerun, whole(1))
     three.push(begun(three, 5, oldest), whole(10))
     before = three.tallies()
-    lacking = three.stage(packed) if oldest else lacking
+    lacking = three.stage(header, packed) if oldest else lacking
     verdict = three.decide(header, lacking)
     three.follow(verdict)
     assert messages.unpack(Verdict, verdict).duplicate == 1
@@ -137,10 +137,10 @@ def test_a_gap_in_the_log_is_an_error(three):
     exchange = begun(three)
     three.push(exchange, whole(1))
     header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-    three.stage(packed)
+    three.stage(header, packed)
     three.decide(header, [1])
     header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-    three.stage(packed)
+    three.stage(header, packed)
     with pytest.raises(RuntimeError, match="goes on at 2, this server lacks entry 1"):
         three.shards[1].follow(three.decide(header, [2]))
 
@@ -151,11 +151,11 @@ def test_a_server_too_far_behind_is_an_error(monkeypatch):
     exchange = begun(servers)
     for _ in range(3):
         header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-        servers.stage(packed)
+        servers.stage(header, packed)
         servers.decide(header, [servers.shards[0].next_index()])
     servers.shards[0].entries(0)
     header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
-    lacking = servers.stage(packed)
+    lacking = servers.stage(header, packed)
     with pytest.raises(RuntimeError, match="lacks entry 0 of the log, which is gone"):
         servers.decide(header, lacking)
 
@@ -172,7 +172,7 @@ def test_a_mark_is_of_one_moment_on_all_servers():
     first, second = servers.shards[0], servers.shards[1:]
     for number in (1, 10):
         header, packed = exchange.pack(whole(number), Kind.APPLIED, 2, 16, 1, 0.1)
-        lacking = servers.stage(packed)
+        lacking = servers.stage(header, packed)
         servers.decide(header, lacking)
         if number == 1:  # the others have not heard of anything yet
             first.mark(Kind.FREEZE, 0)

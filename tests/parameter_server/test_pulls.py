@@ -58,7 +58,7 @@ def test_each_server_sends_the_target_when_its_own_has_changed():
     link.pull()
     header, packed = link.exchange.pack(vector(), Kind.APPLIED, 2, 16, 1, 0.1)
     for shard, message in zip(link.shards, packed, strict=True):
-        shard.stage(message)
+        shard.stage(header, message)
     verdict = link.shards[0].decide(np.append(header, 0))
     first = link.replies()
     pulled = link.exchange.pulled(first)
@@ -125,7 +125,7 @@ def test_a_round_is_pulled_of_one_version_only():
     link.pull()
     header, packed = link.exchange.pack(vector(), Kind.APPLIED, 2, 16, 1, 0.1)
     for shard, message in zip(link.shards, packed, strict=True):
-        shard.stage(message)
+        shard.stage(header, message)
     verdict = link.shards[0].decide(np.append(header, 0))
     link.shards[1].follow(verdict)
     assert link.pull() is Status.WAIT

@@ -7,7 +7,7 @@ from support.single_server import SESSION, SIZE, Server, close, make_config, sta
 
 from ps_dqn.state import Counters
 from ps_dqn.wire import messages
-from ps_dqn.wire.messages import Kind, PullRequest, Status, Verdict
+from ps_dqn.wire.messages import Kind, PullRequest, PushHeader, Status, Verdict
 
 # Without waiting (async).
 
@@ -107,7 +107,7 @@ def test_the_ledger_has_ages_and_kinds_of_each_worker():
     book = server.shard.ledger()
     assert book["staleness"] == {0: [2], 1: [0, 1, 2]}
     assert book["kinds"] == {0: {"applied": 2, "withheld": 1}, 1: {"applied": 1, "stale": 2}}
-    assert (book["pushes"], book["bytes_in"]) == (6, 6 * (messages.HEADER + 4 * SIZE))
+    assert (book["pushes"], book["bytes_in"]) == (6, 6 * (8 * len(PushHeader._fields) + 4 * SIZE))
     server.pull()
     server.pull(target_version=0)
     assert (book := server.shard.ledger())["pulls"] == 2

@@ -16,7 +16,7 @@ from support.parameter_driver import (
 from ps_dqn.errors import WorkerError
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import messages
-from ps_dqn.wire.messages import Entry, Kind, Verdict
+from ps_dqn.wire.messages import Entry, Kind, PushHeader, Verdict
 
 
 def adam(p, slots, g, rate, t):
@@ -259,12 +259,12 @@ def test_the_ledgers_count_bytes_and_pushes_of_each_server(coordinator):
     driver.push(vectors(1)[0], worker=1)
     driver.push(vectors(1)[0], worker=1, ticket=1)
     ledgers = driver.store.ledgers()
-    header, rows = messages.HEADER, driver.store.sizes
-    for ledger, size in zip(ledgers, rows, strict=True):
+    numbers = 8 * len(PushHeader._fields)
+    for ledger, size in zip(ledgers, driver.store.sizes, strict=True):
         assert (ledger["pulls"], ledger["pushes"]) == (1, 2)
         # Online and target, each at a multiple of 64 bytes.
-        assert ledger["bytes_out"] == header + 2 * 64
-        assert ledger["bytes_in"] == 2 * (header + 4 * size)
+        assert ledger["bytes_out"] == messages.HEADER + 2 * 64
+        assert ledger["bytes_in"] == 2 * (numbers + 4 * size)
         assert ledger["kinds"] == {"1": {"applied": 1}}
         assert ledger["staleness"] == {"1": [1]}
     assert [ledger["duplicates"] for ledger in ledgers] == [1, 0, 0]

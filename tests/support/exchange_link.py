@@ -57,7 +57,8 @@ class Link:
     def push(self, vector, kind: Kind = Kind.APPLIED) -> list[np.ndarray]:
         """Pushes, and hears what became of it; the messages."""
         header, packed = self.exchange.pack(vector, kind, 2, 16, 1, 0.1)
-        lacking = [shard.stage(each) for shard, each in zip(self.shards, packed, strict=True)]
+        pairs = zip(self.shards, packed, strict=True)
+        lacking = [shard.stage(header, each) for shard, each in pairs]
         verdict = self.shards[0].decide(np.append(header, min(lacking)))
         for shard in self.shards[1:]:
             shard.follow(verdict)
@@ -76,10 +77,6 @@ class Link:
 
 def vector(seed: int = 0, size: int = SIZE) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=size).astype(np.float32)
-
-
-def payload(message: np.ndarray) -> bytes:
-    return message[messages.HEADER :].tobytes()
 
 
 def split(link: Link, whole: np.ndarray) -> list[np.ndarray]:

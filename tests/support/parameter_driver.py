@@ -123,8 +123,10 @@ class Driver:
 
     def stage(self, packed) -> int:
         """The first call of a push on each server; the first entry that some server lacks."""
+        header, *parts = packed
         return min(
-            int(self.ask(i, "stage", [message], shape=())) for i, message in enumerate(packed[1:])
+            int(self.ask(i, "stage", [header, message], shape=()))
+            for i, message in enumerate(parts)
         )
 
     def decide(self, packed, known: int) -> Verdict:

@@ -32,8 +32,8 @@ class Servers:
             [shard.pull(each) for shard, each in zip(self.shards, requests, strict=True)]
         )
 
-    def stage(self, packed) -> list[int]:
-        return [shard.stage(each) for shard, each in zip(self.shards, packed, strict=True)]
+    def stage(self, header, packed) -> list[int]:
+        return [shard.stage(header, each) for shard, each in zip(self.shards, packed, strict=True)]
 
     def decide(self, header, lacking) -> np.ndarray:
         return self.shards[0].decide(np.append(header, min(lacking)))
@@ -44,7 +44,7 @@ class Servers:
 
     def push(self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
         header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1)
-        verdict = self.decide(header, self.stage(packed))
+        verdict = self.decide(header, self.stage(header, packed))
         self.follow(verdict)
         return messages.unpack(Verdict, verdict)
 

@@ -47,11 +47,10 @@ class Server:
         header = PushHeader(
             session=SESSION, ticket=next(self.tickets), attempt=1, oldest=0, kind=int(kind),
             worker=worker, base_version=base, updates=2, env_steps=16, episodes=1,
-            rate_bits=messages.bits(rate), num_values=-1,
+            rate_bits=messages.bits(rate),
         )._replace(**fields)  # fmt: skip
-        message = messages.new(header, 4 * len(pushed))
-        message[messages.HEADER :].view(np.float32)[:] = pushed
-        return messages.unpack(Verdict, self.shard.push(message))
+        message = messages.pack_vector(np.asarray(pushed, np.float32), "float32")
+        return messages.unpack(Verdict, self.shard.push(messages.pack(header), message))
 
     def pull(self, contributed=-1, target_version=-1, session=SESSION):
         """Header, online and target; the last two are empty where they were not sent."""

@@ -88,7 +88,7 @@ class Worker:
     def push(self) -> Verdict:
         """Sends what was packed, as `ParameterStore.push` does with several servers."""
         pairs = zip(self.shards, self.packed.messages, strict=True)
-        known = min(shard.stage(part) for shard, part in pairs)
+        known = min(shard.stage(self.packed.header, part) for shard, part in pairs)
         numbers = self.shards[0].decide(np.append(self.packed.header, known))
         for shard in self.shards[1:]:
             shard.follow(numbers)

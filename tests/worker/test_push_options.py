@@ -13,7 +13,7 @@ from support.small import SMALL, make_closures
 from ps_dqn.config import Config, checks
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.report import Report
-from ps_dqn.wire.messages import HEADER
+from ps_dqn.wire.messages import HEADER, PushHeader
 
 
 class Odd(gymnasium.Env):
@@ -92,7 +92,7 @@ def test_no_number_that_is_not_finite_reaches_the_servers(coordinator):
     before = store.state()
     [report] = train(coordinator, closures)
     assert (report.withheld_not_finite, report.pushes) == (4, 0)
-    assert report.bytes_pushed == 4 * 3 * HEADER
+    assert report.bytes_pushed == 4 * 3 * NUMBERS
     after = store.state()
     for name in ("online", "target", "average", "slots"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
@@ -100,6 +100,7 @@ def test_no_number_that_is_not_finite_reaches_the_servers(coordinator):
 
 
 # Bytes of n numbers; int8 has a scale for each 256 of them.
+NUMBERS = 8 * len(PushHeader._fields)
 WIRE = {
     "float32": lambda n: 4 * n,
     "bfloat16": lambda n: 2 * n,
@@ -118,7 +119,7 @@ def test_vectors_travel_as_their_wire_dtypes_say(coordinator, pulled, pushed):
     # Online and target, each at a multiple of 64 bytes.
     pulls = [2 * 64 * math.ceil(WIRE[pulled](size) / 64) for size in store.sizes]
     assert report.bytes_pulled == sum(HEADER + each for each in pulls)
-    assert report.bytes_pushed == sum(HEADER + WIRE[pushed](size) for size in store.sizes)
+    assert report.bytes_pushed == sum(NUMBERS + WIRE[pushed](size) for size in store.sizes)
     assert report.pushes == 1
     # No update of Adam moves a parameter by more than its step size, which is 0.01.
     change = np.abs(store.state().online - before)
@@ -132,7 +133,7 @@ def test_the_largest_numbers_of_a_push_travel_as_push_top_k_says(coordinator):
     [report] = train(coordinator, closures)
     count = round(0.1 * len(before))
     assert np.count_nonzero(store.state().online - before) == count
-    assert report.bytes_pushed == 3 * HEADER + 8 * count  # a place and a number
+    assert report.bytes_pushed == 3 * (NUMBERS + 4) + 8 * count  # a place and a number
 
 
 SYNC, SINGLE_UPDATES = {"aggregation": "sync"}, {"local_updates": 1}
