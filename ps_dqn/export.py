@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from flags import command_line, experiment, tasks
+from flags import command_line, experiment, run_folder
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory
 
@@ -30,28 +30,16 @@ def main(argv: Sequence[str]) -> int:
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        command_line.parse(values, argv)
-        folder = pathlib.Path(values.run_dir)
-        flagfile = folder / directory.FLAGFILE
-        if not values.run_dir or not flagfile.exists():
-            raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
+        folder = run_folder.parse(values, argv)
         if not values.output:
             raise UsageError("--output=: name the folder to write to")
-        command_line.parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
         return _export(values, folder)
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
 
 
 def _define() -> absl_flags.FlagValues:
-    values = command_line.new_flags()
-    experiment.define(values)
-    tasks.define_addresses(values)
-    tasks.define_placement(values)
-    absl_flags.DEFINE_string("run_dir", "", "The run's folder.", flag_values=values)
-    absl_flags.DEFINE_enum(
-        "checkpoint", "best", ["best", "newest"], "Which checkpoint to write.", flag_values=values
-    )
+    values = run_folder.new_flags("write")
     absl_flags.DEFINE_string(
         "output", "", "The folder to write to; it is made if need be.", flag_values=values
     )

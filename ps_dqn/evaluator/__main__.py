@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from absl import flags as absl_flags
 
 from cluster import health
-from flags import command_line, experiment, tasks
+from flags import command_line, experiment, run_folder
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory, signals
 
@@ -38,19 +38,14 @@ def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         command_line.parse(values, argv)
-        folder = pathlib.Path(values.run_dir)
         progress = _Progress()
         if values.follow:
-            _begin_to_follow(values, folder, progress)
+            _begin_to_follow(values, progress)
         elif values.health_port:
             raise UsageError(
                 f"--health_port={values.health_port}: has no effect without --follow; leave it out"
             )
-        flagfile = folder / directory.FLAGFILE
-        if not values.run_dir or not flagfile.exists():
-            raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
-        command_line.parse_over(flagfile, values, argv)
-        return _evaluate(values, folder, progress)
+        return _evaluate(values, run_folder.parse(values, argv), progress)
     except (absl_flags.Error, UsageError, health.HealthError) as error:
         command_line.refuse(error)
 
@@ -73,9 +68,7 @@ class _Progress:
         return prometheus.evaluator(lambda: EvaluatorFigures(*self._last, self._evaluations))
 
 
-def _begin_to_follow(
-    values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress
-) -> None:
+def _begin_to_follow(values: absl_flags.FlagValues, progress: _Progress) -> None:
     """Answers probes and waits for the run."""
     if values["checkpoint"].present:
         raise UsageError(
@@ -86,9 +79,9 @@ def _begin_to_follow(
         health.start(values.health_port, lambda: "", lambda: "", progress.collector())
     # What is process 1 of a container ignores the signals that it does not handle.
     signal.signal(signal.SIGTERM, _leave)
-    flagfile = folder / directory.FLAGFILE
+    flagfile = pathlib.Path(values.run_dir) / directory.FLAGFILE
     if not flagfile.exists():
-        print(f"waiting for a run in {folder}", flush=True)
+        print(f"waiting for a run in {values.run_dir}", flush=True)
     while not flagfile.exists():
         time.sleep(PERIOD)
 
@@ -98,14 +91,7 @@ def _leave(number: int, frame: object) -> NoReturn:
 
 
 def _define() -> absl_flags.FlagValues:
-    values = command_line.new_flags()
-    experiment.define(values)
-    tasks.define_addresses(values)
-    tasks.define_placement(values)
-    absl_flags.DEFINE_string("run_dir", "", "The run's folder.", flag_values=values)
-    absl_flags.DEFINE_enum(
-        "checkpoint", "best", ["best", "newest"], "Which checkpoint to play.", flag_values=values
-    )
+    values = run_folder.new_flags("play")
     absl_flags.DEFINE_bool(
         "follow",
         False,

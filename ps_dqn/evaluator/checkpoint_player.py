@@ -73,7 +73,7 @@ class CheckpointPlayer:
     def play(self, checkpoint: Checkpoint) -> Score:
         """Plays the episodes with the average of the parameters, as evaluations of training do."""
         parameters = tf.constant(checkpoint.state.average)
-        [observations] = self._evaluation.begin(self._seed)
+        observations = self._evaluation.begin(self._seed)
         state, playing = tf.zeros([self._episodes, self._network.state_size]), self._episodes
         while playing:
             actions, state = self._greedy(parameters, tf.constant(observations), state)

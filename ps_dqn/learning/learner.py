@@ -4,13 +4,14 @@ Shapes: M minibatches (= local updates) of B items each, P parameters, S optimiz
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 from ps_dqn import optimizers
 from ps_dqn.config import Config
 from ps_dqn.learning import losses
-from ps_dqn.learning.minibatches import make_source
+from ps_dqn.learning.minibatches import Source, make_source
 from ps_dqn.learning.result import Learned
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.replay.batch import Batch
@@ -22,6 +23,40 @@ def local_optimizer_slots(config: Config) -> int:
     if config.parameter_server.local_updates == 1:
         return 0
     return optimizers.build(config.learning).num_slots
+
+
+def _prepares_once(config: Config) -> bool:
+    """Whether what the updates bootstrap from is found once for all of them.
+
+    Without a target network every update bootstraps from its own parameters, except for rollouts,
+    whose returns are found once.
+    """
+    return config.learning.target_update_period > 0 or config.replay.replay == "rollout"
+
+
+def _make_gradient(config: Config, network: QNetwork, source: Source) -> Callable[..., Any]:
+    """A function of parameters [P], a `Batch`, what was prepared, index, seed and ε.
+
+    It returns the clipped gradient [P], the errors [B], and (loss, Q-value, norm before clipping).
+    """
+    is_fixed, max_norm = _prepares_once(config), config.learning.max_grad_norm
+
+    def gradient(parameters, batch, prepared, index, seed, epsilon):  # type: ignore[no-untyped-def]
+        seed = derive(seed, Purpose.UPDATES + index)
+        minibatch = source.minibatch(batch, index)
+        if is_fixed:
+            prepared = tf.nest.map_structure(lambda each: each[index], prepared)
+        else:
+            alone = tf.nest.map_structure(lambda each: each[tf.newaxis], minibatch)
+            prepared = source.prepare(parameters, alone, seed)
+            prepared = tf.nest.map_structure(lambda each: each[0], prepared)
+        with tf.GradientTape() as tape:
+            tape.watch(parameters)
+            found = source.loss(network.cut(parameters), minibatch, prepared, seed, epsilon)
+        clipped, norm = losses.clip_by_norm(tape.gradient(found.loss, parameters), max_norm)
+        return clipped, found.errors, (found.loss, found.q_value, norm)
+
+    return gradient
 
 
 def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
@@ -44,26 +79,8 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     if compiled == "optimizer":
         apply = tf.function(apply, jit_compile=True, autograph=False)
     source = make_source(config, network)
-    # Without a target network every update bootstraps from its own parameters, except for
-    # rollouts, whose returns are found once.
-    is_fixed = learning.target_update_period > 0 or config.replay.replay == "rollout"
-
-    def gradient(parameters, batch, prepared, index, seed, epsilon):  # type: ignore[no-untyped-def]
-        seed = derive(seed, Purpose.UPDATES + index)
-        minibatch = source.minibatch(batch, index)
-        if is_fixed:
-            prepared = tf.nest.map_structure(lambda each: each[index], prepared)
-        else:
-            alone = tf.nest.map_structure(lambda each: each[tf.newaxis], minibatch)
-            prepared = source.prepare(parameters, alone, seed)
-            prepared = tf.nest.map_structure(lambda each: each[0], prepared)
-        with tf.GradientTape() as tape:
-            tape.watch(parameters)
-            found = source.loss(network.cut(parameters), minibatch, prepared, seed, epsilon)
-        clipped, norm = losses.clip_by_norm(
-            tape.gradient(found.loss, parameters), learning.max_grad_norm
-        )
-        return clipped, found.errors, (found.loss, found.q_value, norm)
+    is_fixed = _prepares_once(config)
+    gradient = _make_gradient(config, network, source)
 
     @tf.function(jit_compile=compiled == "update", autograph=False)
     def learn(

@@ -5,7 +5,6 @@ Shapes: E environments, S numbers of recurrent state.
 
 import dataclasses
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -112,14 +111,14 @@ class Evaluation:
         self._epsilon = config.run.eval_epsilon
         self._max_steps = config.run.max_eval_steps
 
-    def begin(self, seed: int) -> list[Any]:
+    def begin(self, seed: int) -> np.ndarray:
         """Starts episodes that depend on the seed alone; returns observations [E, …]."""
         self.environments.reset(seed)
         self._exploration = np.random.default_rng(seed)
         self._returns = np.zeros(self.environments.num_envs)
         self._playing = np.ones(self.environments.num_envs, np.bool_)
         self._steps = 0
-        return [self.environments.observations]
+        return self.environments.observations
 
     def step(self, greedy: np.ndarray) -> Playing:
         """Acts, each environment at random with probability `eval_epsilon`."""

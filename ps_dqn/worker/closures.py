@@ -177,7 +177,7 @@ class Closures:
         parameters = self._store.pull_frozen(after=counters)
         specs = Playing.specs(self._acting(episodes).observations)
         begin = calls.EvaluateBegin(self._session, self._config_json, seed, episodes)
-        [observations] = bridge.call("evaluate_begin", worker, begin, [specs.observations])
+        observations = bridge.call("evaluate_begin", worker, begin, specs.observations)
 
         def step(playing: Playing, state: tf.Tensor) -> tuple[Playing, tf.Tensor]:
             # Each environment plays one episode, so its state need not be reset.

@@ -85,7 +85,7 @@ class WorkerHost:
             )
         return self._worker_dir / f"{run_id}-worker-{self._worker}" / "replay"
 
-    def _evaluate_begin(self, *arrays: Any) -> list[np.ndarray]:
+    def _evaluate_begin(self, *arrays: Any) -> np.ndarray:
         """Starts an evaluation, from the fields of `EvaluateBegin`; the first observations."""
         begin = EvaluateBegin(*arrays)
         self._open(begin.session, begin.config)

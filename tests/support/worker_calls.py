@@ -1,6 +1,7 @@
 """A `WorkerHost`, called as the closures call it, against real shards but without a cluster."""
 
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,6 @@ class Worker:
             vector = shard.frozen()
             state = State(vector, vector, vector, (), Counters(3, 6, env_steps, 2))
             shard.restore(state)
+
+
+Open = Callable[..., Worker]

@@ -31,7 +31,7 @@ def judged() -> Iterator[Judge]:
 
 def play(evaluation: Evaluation, seed: int = 0, action: int = 1) -> tuple[list[float], int]:
     """Plays an evaluation as `closures.py` does; returns and how many steps it took."""
-    [observed] = evaluation.begin(seed)
+    observed = evaluation.begin(seed)
     playing, steps = len(observed), 0
     while playing > 0:
         greedy = np.full(len(observed), action, np.int32)

@@ -3,33 +3,15 @@
 The toy environment is that of `support/paying_env.py`.
 """
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from support.worker_calls import RUN, SIZE, SLOTS, Worker
+from support.worker_calls import RUN, SIZE, SLOTS, Open, Worker
 
 from ps_dqn.telemetry.metrics import PHASES
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import HEADER, Kind, PushHeader, Status
-
-Open = Callable[..., Worker]
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    """Makes workers that have begun a closure; their environments are ended after the test."""
-    made: list[Worker] = []
-
-    def make(index: int = 0, **values: Any) -> Worker:
-        made.append(Worker(index, **values))
-        made[-1].begin()
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.host.close()
 
 
 def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:

@@ -4,14 +4,13 @@ The toy environment is that of `support/paying_env.py`.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from support.counting_env import CONFIGS, NAMES
 from support.paying_env import LENGTH, SMALL
-from support.worker_calls import Worker
+from support.worker_calls import Open, Worker
 
 from ps_dqn.config import Config, Environment
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
@@ -27,23 +26,6 @@ RECURRENT = {
     "sequence_period": 2,
     "batch_size": 100,
 }
-
-Open = Callable[..., Worker]
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    """Makes workers that have begun a closure; their environments are ended after the test."""
-    made: list[Worker] = []
-
-    def make(index: int = 0, **values: Any) -> Worker:
-        made.append(Worker(index, **values))
-        made[-1].begin()
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.host.close()
 
 
 def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(

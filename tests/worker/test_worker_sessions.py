@@ -5,37 +5,18 @@ The toy environment is that of `support/paying_env.py`.
 
 import math
 import pathlib
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 from support.numpy_vectors import make_shard
 from support.paying_env import SMALL, Paying
-from support.worker_calls import RUN, SIZE, Worker
+from support.worker_calls import RUN, SIZE, Open, Worker
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PushHeader
 from ps_dqn.worker.calls import EvaluateBegin
-
-Open = Callable[..., Worker]
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    """Makes workers that have begun a closure; their environments are ended after the test."""
-    made: list[Worker] = []
-
-    def make(index: int = 0, **values: Any) -> Worker:
-        made.append(Worker(index, **values))
-        made[-1].begin()
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.host.close()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +164,7 @@ def test_close_forgets(opened: Open) -> None:
 def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
     text = worker.config.to_json().encode()
     begin = EvaluateBegin(np.int64(RUN), text, np.int64(seed), np.int32(episodes))
-    [observations] = worker.call("evaluate_begin", *begin)
+    observations = worker.call("evaluate_begin", *begin)
     assert len(observations) == episodes
     while worker.call("evaluate_step", np.ones(episodes, np.int32)).episodes:
         pass
