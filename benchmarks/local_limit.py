@@ -60,7 +60,7 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
 
     def collect(online):
         done = 0
-        while done < config.vector_steps_per_push or not memory.is_warm:
+        while done < config.vector_steps_per_push(1) or not memory.is_warm:
             inputs = [tf.constant(each) for each in actor.acting]
             greedy, state = act(online, *inputs, tf.constant([1, done]))
             actor.step(greedy.numpy(), state.numpy(), float(epsilon))
@@ -95,7 +95,7 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
 def cluster(flags: list[str], workers: int, seconds: float) -> dict[str, float]:
     """Rates of a training on a local cluster, from the rows after its first."""
     with tempfile.TemporaryDirectory() as folder:
-        steps = int(seconds * 12_000 * workers)
+        steps = int(seconds * 12_000)  # of all workers, each of which makes updates for all
         command = [
             *(sys.executable, "-m", "ps_dqn.coordinator", *flags),
             f"--num_workers={workers}",

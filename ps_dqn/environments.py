@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 from ps_dqn import user_code
 from ps_dqn.config import Environment
 from ps_dqn.errors import UsageError
+
+# Steps that are timed at most, and how long that may take (seconds).
+STEPS_TIMED, SECONDS_TIMED = 10, 0.5
 
 _Wrap = Callable[[gymnasium.Env], gymnasium.Wrapper]
 
@@ -125,6 +129,37 @@ def describe(config: Environment) -> EnvironmentSpec:
         return _describe(env)
     finally:
         env.close()
+
+
+def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
+    """The same, and how long one environment takes for a step: its quickest of a few (seconds).
+
+    Raises:
+        UsageError: as `describe`; or it raises something in an episode's first steps.
+    """
+    env = _make_vector(config, 1)
+    try:
+        return _describe(env), _seconds_per_step(env)
+    except UsageError:
+        raise
+    except Exception as error:  # whatever an environment's own code raises
+        raise UsageError(
+            f"--env_id={config.env_id}: its first steps fail ({user_code.one_line(error)})"
+        ) from error
+    finally:
+        env.close()
+
+
+def _seconds_per_step(env: VectorEnv) -> float:
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    taken: list[float] = []
+    started = time.perf_counter()
+    while len(taken) < STEPS_TIMED and time.perf_counter() - started < SECONDS_TIMED:
+        before = time.perf_counter()
+        env.step(env.action_space.sample())
+        taken.append(time.perf_counter() - before)
+    return min(taken)
 
 
 def _describe(env: VectorEnv) -> EnvironmentSpec:

@@ -13,6 +13,7 @@ class Counters(NamedTuple):
     updates: Any  # minibatch gradients
     env_steps: Any  # environment steps, all workers
     episodes: Any  # finished episodes, all workers
+    sequential_updates: Any  # updates, those made side by side as one: see `config.scaling`
 
 
 @dataclasses.dataclass(frozen=True)

@@ -84,3 +84,9 @@ def coordinate(tmp_path: pathlib.Path) -> Iterator[object]:
         return folder, ended
 
     return run
+
+
+@pytest.fixture
+def looks_back_on_three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that has not pushed for three pushes of every worker of the run is lost already."""
+    monkeypatch.setattr("ps_dqn.parameter_server.clock.ROUNDS_BACK", 3)

@@ -25,7 +25,7 @@ def run_dir(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def state(first: float) -> State:
     average = np.arange(first, first + PARAMETERS, dtype=np.float32) / 7
-    return State(average * 0, average * 0, average, (), Counters(3, 6, 4321, 2))
+    return State(average * 0, average * 0, average, (), Counters(3, 6, 4321, 2, 6))
 
 
 @pytest.mark.slow

@@ -16,8 +16,21 @@ class Environment:
         "", "Python module to import first, on every task; it registers env_id with Gymnasium."
     )
     env_kwargs: str = option("{}", "Keyword arguments of the environment, as a JSON object.")
-    num_envs_per_worker: int = option(
-        64, "Environments each worker steps together (environments).", low=1
+    eval_env_kwargs: str = option(
+        "", "Its keyword arguments in evaluations, as a JSON object. Default: env_kwargs."
+    )
+    num_envs: int = option(
+        64,
+        "Environments of the run: each worker steps its share together, at least one; with "
+        "replay=rollout, as many as this (environments).",
+        low=1,
+        needs={"num_envs_per_worker": (None,)},
+    )
+    num_envs_per_worker: int | None = option(
+        None,
+        "Environments that each worker steps together, however many workers there are. Default: "
+        "its share of num_envs.",
+        low=1,
     )
     vectorization: str = option(
         "auto",
@@ -31,6 +44,12 @@ class Environment:
         "environment that does not stack them itself is wrapped to do so (frames).",
         low=1,
     )
+
+    @property
+    def in_evaluations(self) -> "Environment":
+        """The environment that evaluations are made in."""
+        kwargs = self.eval_env_kwargs or self.env_kwargs
+        return dataclasses.replace(self, env_kwargs=kwargs, eval_env_kwargs="")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,13 +21,14 @@ def check(config: Topics) -> None:
     Raises:
         UsageError: with the flags, their values and what to do.
     """
-    _check_env_kwargs(config.environment.env_kwargs)
+    _check_env_kwargs("env_kwargs", config.environment.env_kwargs)
+    if config.environment.eval_env_kwargs:
+        _check_env_kwargs("eval_env_kwargs", config.environment.eval_env_kwargs)
     check_network(config.network, config.value)
     _check_outer_step(config.parameter_server)
     _check_schedules(config)
     _check_values(config)
     _check_target(config)
-    _check_rhythm(config)
     if config.replay.replay == "rollout":
         _check_rollout(config)
     else:
@@ -85,13 +86,13 @@ def _check_outer_step(parameter_server: ParameterServer) -> None:
             )
 
 
-def _check_env_kwargs(text: str) -> None:
+def _check_env_kwargs(flag: str, text: str) -> None:
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"--env_kwargs={text}: not JSON ({error})") from None
+        raise UsageError(f"--{flag}={text}: not JSON ({error})") from None
     if not isinstance(parsed, dict):
-        raise UsageError(f'--env_kwargs={text}: must be a JSON object, like {{"size": 8}}')
+        raise UsageError(f'--{flag}={text}: must be a JSON object, like {{"size": 8}}')
 
 
 def _check_schedules(config: Topics) -> None:
@@ -152,19 +153,6 @@ def _check_target(config: Topics) -> None:
         )
 
 
-def _check_rhythm(config: Topics) -> None:
-    envs = config.environment.num_envs_per_worker
-    updates = config.parameter_server.local_updates
-    period = config.parameter_server.update_period
-    env_steps = updates * period
-    if env_steps % envs:
-        raise UsageError(
-            f"--local_updates={updates} times --update_period={period} is {env_steps} environment "
-            f"steps a push, which --num_envs_per_worker={envs} does not divide: change one of the "
-            f"three so that it does"
-        )
-
-
 def _check_rollout(config: Topics) -> None:
     """PQN learns by λ-returns of the online network, from steps it has just made."""
     value, learning, replay = config.value, config.learning, config.replay
@@ -201,14 +189,27 @@ def _check_rollout(config: Topics) -> None:
         ),
         "--replay_files=true": (not replay.replay_files, "it keeps nothing: leave it out"),
     }
+    if config.parameter_server.overlap == "on":
+        raise UsageError(
+            "--overlap=on: does not go with --replay=rollout, which learns from the steps just made"
+        )
     for flag, (is_met, what_to_do) in unmet.items():
         if not is_met:
             raise UsageError(f"{flag}: does not go with --replay=rollout; {what_to_do}")
-    period = config.parameter_server.update_period
+    period, updates = config.parameter_server.update_period, config.parameter_server.local_updates
     if learning.batch_size % period:
         raise UsageError(
             f"--batch_size={learning.batch_size}: with --replay=rollout, a multiple of "
-            f"--update_period={period} (each step is learned from batch_size / update_period times)"
+            f"--update_period={period:g} (each step is learned from batch_size / update_period "
+            f"times)"
+        )
+    environment = config.environment
+    env_steps, envs = updates * period, environment.num_envs_per_worker or environment.num_envs
+    if env_steps % envs:
+        raise UsageError(
+            f"--local_updates={updates} times --update_period={period:g} is {env_steps:g} "
+            f"environment steps a rollout, which {envs} environments do not divide: change one of "
+            f"the three so that they do"
         )
 
 

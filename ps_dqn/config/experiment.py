@@ -10,9 +10,10 @@ import types
 import typing
 from typing import Any
 
-from ps_dqn.config import checks
+from ps_dqn.config import checks, scaling
 from ps_dqn.config.options import check, check_needs
 from ps_dqn.config.topics import Topics
+from ps_dqn.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,25 +59,40 @@ class Config(Topics):
             made[group.name] = group.type(**given)
         return cls(**made)
 
+    def shared_by(self, num_workers: int) -> "Config":
+        """What is left to each of so many workers, which then learn as one would: see `scaling`.
+
+        Raises:
+            UsageError: a share of the replay is too small to learn from.
+        """
+        try:
+            return scaling.share_out(self, num_workers)
+        except UsageError as error:
+            raise UsageError(f"each of {num_workers} workers has its share: {error}") from None
+
+    @property
+    def envs_per_worker(self) -> int:
+        """Environments that a worker steps together, this being its share of the run."""
+        return self.environment.num_envs_per_worker or self.environment.num_envs
+
     @property
     def state_size(self) -> int:
         """Numbers of the recurrent state of one environment; 0 without one."""
         return 2 * self.network.recurrent_size
 
     @property
-    def env_steps_per_push(self) -> int:
-        """Environment steps between a pull and a push, resets counted as steps."""
-        return self.parameter_server.local_updates * self.parameter_server.update_period
+    def vector_steps_per_rollout(self) -> int:
+        """Steps of a worker's vector environment that a push learns from (replay=rollout)."""
+        return round(scaling.env_steps_per_push(self, 1) / self.envs_per_worker)
 
-    @property
-    def vector_steps_per_push(self) -> int:
-        """Steps of a worker's vector environment between a pull and a push."""
-        return self.env_steps_per_push // self.environment.num_envs_per_worker
+    def vector_steps_per_push(self, workers: int) -> float:
+        """Steps of a worker's vector environment for each of its pushes, where so many push."""
+        return scaling.env_steps_per_push(self, workers) / self.envs_per_worker
 
-    @property
-    def env_steps_per_closure(self) -> int:
-        """Environment steps of one closure, resets counted as steps."""
-        return self.parameter_server.pushes_per_closure * self.env_steps_per_push
+    def env_steps_per_closure(self, workers: int) -> float:
+        """Environment steps of one closure, where so many workers push."""
+        pushes = self.parameter_server.pushes_per_closure
+        return pushes * scaling.env_steps_per_push(self, workers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,22 +52,22 @@ class Learning:
     average_decay: float = option(
         0.9995,
         "Evaluations, and the best checkpoint with them, use a moving average of the online "
-        "parameters that keeps this share of itself at every update (Polyak and Juditsky 1992); 0 "
-        "uses the online parameters themselves.",
+        "parameters that keeps this share of itself at every sequential update (Polyak and "
+        "Juditsky 1992); 0 uses the online parameters themselves.",
         low=0.0,
         high=0.999999,
     )
     target_update_period: int = option(
         128,
         "How often the online network is copied to the target; 0 has no target network, the "
-        "online one bootstraps (updates).",
+        "online one bootstraps (sequential updates).",
         low=0,
         needs={"tau": (0.0,)},
     )
     tau: float = option(
         0.0,
         "Above 0: no copies, the target moves this fraction of the way to the online network at "
-        "every update instead.",
+        "every sequential update instead.",
         low=0.0,
         high=1.0,
     )

@@ -84,6 +84,11 @@ def check_needs(options: Sequence[tuple[dataclasses.Field, Any]]) -> None:
         for other, wanted in field.metadata["needs"].items():
             has_effect = values[other] in wanted if wanted else values[other] != defaults[other]
             if not has_effect:
+                if wanted == (None,):
+                    raise UsageError(
+                        f"--{field.name}={_shown(value)}: has no effect beside "
+                        f"--{other}={_shown(values[other])}; leave one of them out"
+                    )
                 choices = " or ".join(_shown(each) for each in wanted)
                 needed = f"{other}={choices}" if wanted else other
                 raise UsageError(

@@ -4,7 +4,7 @@ import dataclasses
 
 from ps_dqn.config.options import option
 
-# Each worker's replay where neither a capacity nor a memory is said (transitions).
+# The run's replay where neither a capacity nor a memory is said (transitions).
 REPLAY_CAPACITY = 50_000
 
 
@@ -22,8 +22,8 @@ class Replay:
     )
     replay_capacity: int | None = option(
         None,
-        f"Size of each worker's replay (transitions). Default: {REPLAY_CAPACITY:,}, or what fits "
-        "into replay_memory.",
+        "Size of the run's replay, of which each worker keeps its share (transitions). Default: "
+        f"{REPLAY_CAPACITY:,}, or what fits into replay_memory.",
         low=2,
     )
     replay_memory: str = option(
@@ -44,7 +44,8 @@ class Replay:
     )
     min_replay_size: int = option(
         1_000,
-        "Each worker's replay before its first update (rows that can be sampled).",
+        "The run's replay before the first update; each worker waits for its share (rows that can "
+        "be sampled).",
         low=1,
         needs={"replay": ("uniform", "prioritized", "recent")},
     )

@@ -6,8 +6,7 @@ from ps_dqn.config.options import option
 
 # Those of `wire.encoding`, which needs NumPy, so it is not imported here.
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
-# Where nothing is said; measured for 1 to 8 workers: see docs/parameter-server.md.
-OUTER_MOMENTUM, MOST_WORKERS_FOR_ROOT = 0.5, 4
+OUTER_MOMENTUM = 0.5  # where nothing is said; see docs/scaling.md
 OUTER_ADAM_STEP = 0.01
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
 ROUNDS = ("sync", "trimmed_mean", "median")
@@ -17,8 +16,12 @@ ROUNDS = ("sync", "trimmed_mean", "median")
 class ParameterServer:
     """How workers and parameter servers share the work."""
 
-    update_period: int = option(
-        8, "Environment steps collected for each update (environment steps).", low=1
+    update_period: float = option(
+        8.0,
+        "Environment steps of all workers for each sequential update: updates that workers make "
+        "side by side count as one; with replay=rollout, of a worker's own for each of its updates "
+        "(environment steps).",
+        low=0.001,
     )
     local_updates: int = option(
         64,
@@ -28,6 +31,14 @@ class ParameterServer:
     )
     pushes_per_closure: int = option(
         4, "Pulls and pushes in one scheduled closure (pushes).", low=1
+    )
+    overlap: str = option(
+        "auto",
+        "Whether a worker steps its environments while it learns: on, then each push learns from "
+        "what was collected before the pull; off, first the one and then the other; auto is on "
+        "where an environment takes a millisecond or more for a step. With replay=rollout it is "
+        "always off.",
+        choices=("auto", "on", "off"),
     )
     aggregation: str = option(
         "async",
@@ -65,9 +76,8 @@ class ParameterServer:
     outer_learning_rate: float | None = option(
         None,
         "Step size for pushed changes, where local_updates is above 1. Default: 1 - "
-        "outer_momentum (1 with outer_optimizer=sgd); with aggregation=async, divided by the "
-        f"square root of num_workers, above {MOST_WORKERS_FOR_ROOT} by num_workers; "
-        f"{OUTER_ADAM_STEP} with outer_optimizer=adam.",
+        f"outer_momentum; 1 with outer_optimizer=sgd, {OUTER_ADAM_STEP} with adam; with "
+        "aggregation=async, divided by the number of workers that push.",
         low=0.0,
     )
     outer_momentum: float | None = option(

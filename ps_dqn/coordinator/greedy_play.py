@@ -25,7 +25,7 @@ class Evaluations:
     def __init__(self, config: Run, closures: Closures, schedule: Schedule):
         self._config, self._closures, self._schedule = config, closures, schedule
         self._env_steps = 0
-        self._counters = Counters(0, 0, 0, 0)
+        self._counters = Counters(0, 0, 0, 0, 0)
         self._shares: list[int] = []  # episodes of each part
         self._returns: list[np.ndarray] = []
         self._missing = 0

@@ -145,7 +145,7 @@ class Training:
         if options.is_synchronous:
             return True  # a round needs every worker; the parameter servers know when it is over
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
-        return outstanding * self._config.env_steps_per_closure < left
+        return outstanding * self._config.env_steps_per_closure(self._tasks.num_workers) < left
 
     def _hear(self) -> None:
         outcome = self._schedule.next(TICK_SECONDS)

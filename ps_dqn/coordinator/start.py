@@ -26,6 +26,13 @@ from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.vitals import Vitals
 
+# A step of one environment that takes as long as this is worth being made while learning (seconds).
+SLOW_STEP = 0.001
+
+
+# Flags of the run that are divided by its workers.
+SHARED = ("--replay_capacity=", "--min_replay_size=")
+
 
 @dataclasses.dataclass(frozen=True)
 class Command:
@@ -44,9 +51,11 @@ def start(command: Command) -> int:
     Raises:
         UsageError: the environment or the run directory cannot be used; no task was started.
     """
+    share = command.config.shared_by(len(command.placement.spec.workers))
     with warnings.catch_warnings(record=True) as heard:
-        environment = environments.describe(command.config.environment)
-    config, memory = plan_replay(command, environment)
+        share, environment = look_at_environment(share)
+    command = dataclasses.replace(command, config=share)
+    config, lines = plan_replay(command, environment)
     command = dataclasses.replace(command, config=config)
     directory.create(command.folder)
     checkpoints = Checkpoints(
@@ -60,7 +69,9 @@ def start(command: Command) -> int:
         print(warning.message, file=sys.stderr)  # the log by now
     say = functools.partial(terminal.say, console)
     say(_announcement(command, environment))
-    for line in [*memory, f"run directory {command.folder}"]:
+    if config.parameter_server.overlap == "on":
+        lines.append("environments are stepped while workers learn (--overlap=on)")
+    for line in [*lines, f"run directory {command.folder}"]:
         say(line)
     vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))
     signals = Signals()
@@ -114,10 +125,41 @@ def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config,
             return config, [f"each worker's replay: {memory} of its memory"]
         replay = dataclasses.replace(config.replay, replay_memory=str(nbytes))
         config = dataclasses.replace(config, replay=replay)
-    plan = planning.plan_replay(config, environment)
-    if not is_remote and not config.replay.replay_files:
-        plan.check_memory(num_workers)
+    try:
+        plan = planning.plan_replay(config, environment)
+        if not is_remote and not config.replay.replay_files:
+            plan.check_memory(num_workers)
+    except UsageError as error:
+        if num_workers > 1 and any(flag in str(error) for flag in SHARED):
+            raise UsageError(f"each of {num_workers} workers has its share: {error}") from None
+        raise
     return config, [plan.describe()]
+
+
+def look_at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
+    """Refuses what cannot be acted or evaluated in, and settles `--overlap=auto`.
+
+    Raises:
+        UsageError: with the flag, its value and what to do.
+    """
+    options = config.parameter_server
+    if options.overlap == "auto":
+        spec, seconds = environments.describe_and_time(config.environment)
+        is_worth_it = seconds >= SLOW_STEP and config.replay.replay != "rollout"
+        options = dataclasses.replace(options, overlap="on" if is_worth_it else "off")
+        config = dataclasses.replace(config, parameter_server=options)
+    else:
+        spec = environments.describe(config.environment)
+    if config.environment.eval_env_kwargs:
+        other = environments.describe(config.environment.in_evaluations)
+        shown = (spec.observation_shape, spec.num_actions)
+        if (other.observation_shape, other.num_actions) != shown:
+            raise UsageError(
+                f"--eval_env_kwargs={config.environment.eval_env_kwargs}: observations are "
+                f"{other.observation_shape}, actions {other.num_actions}, and {shown[0]} and "
+                f"{shown[1]} in training: they must be alike"
+            )
+    return config, spec
 
 
 def _announcement(command: Command, environment: EnvironmentSpec) -> str:
@@ -128,7 +170,7 @@ def _announcement(command: Command, environment: EnvironmentSpec) -> str:
         "remote": "remote tasks",
     }
     shape = "×".join(str(size) for size in environment.observation_shape) or "1"
-    num_environments = config.environment.num_envs_per_worker
+    num_environments = config.envs_per_worker
     return (
         f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
         f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}, "

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ps_dqn.config import Config, ParameterServer
+from ps_dqn.config import Config, ParameterServer, scaling
 from ps_dqn.state import Counters
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Entry, Kind, PullRequest, PushHeader, Status
@@ -24,7 +24,9 @@ class Combined(NamedTuple):
 
     vector: np.ndarray  # float32 [P]
     weight: float  # what it counts
-    rate: float  # step size of a gradient
+    sequential_updates: float  # that it is worth, those made side by side as one
+    step_size: float  # of a gradient, or of a change
+    momentum: float  # of changes
     entries: list[Entry]
 
 
@@ -42,6 +44,11 @@ class Aggregation(abc.ABC):
         self._total_env_steps = config.run.total_env_steps
         self._num_workers = num_workers
 
+    def _step_size(self, rate: float, workers: int) -> float:
+        """Of a gradient its worker's, `rate`; of a change the outer one."""
+        is_gradient = self._config.local_updates == 1
+        return rate if is_gradient else scaling.step_size(self._config, workers)
+
     @abc.abstractmethod
     def status(self, request: PullRequest, counters: Counters) -> Status:
         """What a worker that asks for the parameters is to do."""
@@ -51,8 +58,14 @@ class Aggregation(abc.ABC):
         """What becomes of a push that is this many versions old: APPLIED, STALE or LATE."""
 
     @abc.abstractmethod
-    def add(self, entry: Entry, vector: np.ndarray) -> Combined | None:
-        """Takes an applied push, float32 [P]; what makes a version now, if anything does."""
+    def add(self, entry: Entry, vector: np.ndarray, workers: int) -> Combined | None:
+        """Takes an applied push; what makes a version now, if anything does.
+
+        Args:
+            entry: the log's, of the push.
+            vector: gradient or change, float32 [P].
+            workers: how many push.
+        """
 
 
 class Asynchronous(Aggregation):
@@ -67,10 +80,17 @@ class Asynchronous(Aggregation):
         bound = self._config.max_staleness
         return Kind.STALE if bound is not None and staleness > bound else Kind.APPLIED
 
-    def add(self, entry: Entry, vector: np.ndarray) -> Combined | None:
-        """The push alone."""
-        weight = age_weight(entry.staleness, self._config)
-        return Combined(vector, weight, messages.rate(entry.rate_bits), [entry])
+    def add(self, entry: Entry, vector: np.ndarray, workers: int) -> Combined | None:
+        """The push alone, which counts less the more workers push."""
+        options = self._config
+        return Combined(
+            vector,
+            age_weight(entry.staleness, options) * scaling.share(options, workers),
+            scaling.sequential_updates(options, workers),
+            self._step_size(messages.rate(entry.rate_bits), workers),
+            scaling.momentum(options, workers),
+            [entry],
+        )
 
 
 class Synchronous(Aggregation):
@@ -94,7 +114,7 @@ class Synchronous(Aggregation):
         """Refuses what is of an earlier round, and the second push of a worker."""
         return Kind.LATE if staleness > 0 or header.worker in self._round else Kind.APPLIED
 
-    def add(self, entry: Entry, vector: np.ndarray) -> Combined | None:
+    def add(self, entry: Entry, vector: np.ndarray, workers: int) -> Combined | None:
         """Keeps the push until its round is complete."""
         self._round[entry.worker] = entry, vector
         if len(self._round) < self._size:
@@ -106,7 +126,14 @@ class Synchronous(Aggregation):
         weights = [age_weight(each.staleness, self._config) for each in entries]
         rate = math.fsum(messages.rate(each.rate_bits) for each in entries) / len(entries)
         weight = math.fsum(weights) / len(weights)
-        return Combined(self.combine(vectors, weights), weight, rate, list(entries))
+        return Combined(
+            self.combine(vectors, weights),
+            weight,
+            float(self._config.local_updates),
+            self._step_size(rate, workers),
+            scaling.momentum(self._config, workers),
+            list(entries),
+        )
 
     def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
         """The mean of a round's vectors, float32 [P], each weighed by its own age."""

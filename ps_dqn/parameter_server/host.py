@@ -75,13 +75,13 @@ class ParameterHost:
         num_ps, num_workers, num_parameters = map(int, sizes)
         parsed = Config.from_json(config.decode())
         self._size = len(initial)
-        held = vectors.make(parsed, num_workers, initial, num_parameters)
+        held = vectors.make(parsed, initial, num_parameters)
         self._shard = Shard(parsed, int(session), num_ps, num_workers, held)
         return [np.int32(1)]
 
 
 def _as_arrays(state: State) -> list[Any]:
-    """A state as one matrix, float32 [3 + slots, P], and the counters, int64 [4]."""
+    """A state as one matrix, float32 [3 + slots, P], and the counters, int64 [fields]."""
     vectors = np.stack([state.online, state.target, state.average, *state.slots])
     return [vectors, np.array(state.counters, np.int64)]
 

@@ -5,47 +5,36 @@ parameters of the shard.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from ps_dqn import optimizers
-from ps_dqn.config import Config, ParameterServer
-from ps_dqn.config.run import MOST_WORKERS_FOR_ROOT, OUTER_ADAM_STEP, OUTER_MOMENTUM
+from ps_dqn.config import Config
 from ps_dqn.optimizers import Array, Optimizer
 
-
-def outer_momentum(config: ParameterServer) -> float:
-    """The Nesterov momentum of pushed changes."""
-    return OUTER_MOMENTUM if config.outer_momentum is None else config.outer_momentum
-
-
-# Optimizers of pushed changes, by `--outer_optimizer`; None adds them as they are.
-OUTER: dict[str, Callable[[ParameterServer], Optimizer | None]] = {
-    "nesterov": lambda config: (
-        optimizers.Momentum(outer_momentum(config), nesterov=True)
-        if outer_momentum(config)
-        else None
-    ),
+# Optimizers of pushed changes, by `--outer_optimizer`, made with a momentum.
+OUTER: dict[str, Callable[[Array], Optimizer | None]] = {
+    "nesterov": lambda momentum: optimizers.Momentum(momentum, nesterov=True),
     # Reddi et al. 2021, arXiv:2003.00295: an adaptivity of 1e-3 and a quicker second moment.
-    "adam": lambda config: optimizers.Adam(epsilon=1e-3, beta_2=0.99),
-    "sgd": lambda config: None,
+    "adam": lambda momentum: optimizers.Adam(epsilon=1e-3, beta_2=0.99),
+    "sgd": lambda momentum: None,  # added as they are
 }
 
 
-def outer_learning_rate(config: ParameterServer, num_workers: int) -> float:
-    """The step size of pushed changes; momentum multiplies a lasting one by 1 / (1 - momentum)."""
-    if config.outer_learning_rate is not None:
-        return config.outer_learning_rate
-    if config.outer_optimizer == "adam":
-        return OUTER_ADAM_STEP
-    step = 1.0 - outer_momentum(config) if config.outer_optimizer == "nesterov" else 1.0
-    if config.is_synchronous:
-        return step
-    return step / (num_workers**0.5 if num_workers <= MOST_WORKERS_FOR_ROOT else num_workers)
+class Numbers(NamedTuple):
+    """What one version is made with, float32 [] each."""
+
+    weight: Any  # what the push counts
+    step_size: Any  # of a gradient, or of a change
+    momentum: Any  # of changes
+    average_step: Any  # how far the average follows, 0 to 1
+    target_share: Any  # how far a soft target follows, 0 to 1
+    step: Any  # how many versions this one makes, counted from 1
 
 
 class Rule:
     """Applies a gradient, or a change of the parameters, to a shard."""
 
-    def __init__(self, config: Config, num_workers: int):
+    def __init__(self, config: Config):
         """With one local update pushes are gradients, for the optimizer; with more, changes.
 
         Changes are the negative gradients of an outer optimizer (Douillard et al. 2023,
@@ -53,18 +42,22 @@ class Rule:
         """
         options, learning = config.parameter_server, config.learning
         self._takes_gradients = options.local_updates == 1
-        self._optimizer: Optimizer | None
-        if self._takes_gradients:
-            self._optimizer = optimizers.build(learning)
-        else:
-            self._optimizer = OUTER[options.outer_optimizer](options)
-        self._outer_learning_rate = outer_learning_rate(options, num_workers)
-        self._average_step = 1.0 - learning.average_decay**options.local_updates
+        self._outer = OUTER[options.outer_optimizer]
+        if options.outer_momentum == 0 and options.outer_optimizer == "nesterov":
+            self._outer = OUTER["sgd"]  # it is that without a momentum, and needs no slot
+        self._learning = learning
+        # Adam and its like would undo a weight of what they are given; so their step is weighed.
+        self._weighs_step = self._takes_gradients or options.outer_optimizer == "adam"
 
     @property
     def num_slots(self) -> int:
         """Vectors of the shard's shape that go with the parameters."""
-        return self._optimizer.num_slots if self._optimizer else 0
+        optimizer = self._optimizer(0.0)
+        return optimizer.num_slots if optimizer else 0
+
+    def average_step(self, worth: float) -> float:
+        """How far a version worth so many sequential updates moves the average."""
+        return 1.0 - self._learning.average_decay**worth
 
     def apply(
         self,
@@ -72,9 +65,7 @@ class Rule:
         average: Array,
         slots: Sequence[Array],
         vector: Array,
-        rate: Array,
-        weight: Array,
-        step: Array,
+        numbers: Numbers,
     ) -> tuple[Array, Array, list[Array]]:
         """One step; nothing is changed in place.
 
@@ -83,22 +74,25 @@ class Rule:
             average: their moving average, which follows, float32 [P].
             slots: `num_slots` times float32 [P].
             vector: gradient or change, float32 [P].
-            rate: step size of a gradient.
-            weight: what the push counts.
-            step: how many steps this one makes, counted from 1, a float.
+            numbers: what it is made with.
 
         Returns:
             Parameters, average and slots after it.
         """
         kept: list[Array] = []
-        if self._optimizer is None:
-            online = online + (weight * self._outer_learning_rate) * vector
-        elif self._takes_gradients:
-            # The step size is weighed: Adam and its like would undo a weight of the gradient.
-            online, kept = self._optimizer.apply(online, slots, vector, weight * rate, step)
+        optimizer = self._optimizer(numbers.momentum)
+        if optimizer is None:
+            online = online + (numbers.weight * numbers.step_size) * vector
         else:
-            gradient = -weight * vector
-            online, kept = self._optimizer.apply(
-                online, slots, gradient, self._outer_learning_rate, step
-            )
-        return online, average + self._average_step * (online - average), kept
+            gradient = vector if self._takes_gradients else -vector
+            step_size = numbers.step_size
+            if self._weighs_step:
+                step_size = numbers.weight * step_size
+            else:
+                gradient = numbers.weight * gradient
+            online, kept = optimizer.apply(online, slots, gradient, step_size, numbers.step)
+        return online, average + numbers.average_step * (online - average), kept
+
+    def _optimizer(self, momentum: Array) -> Optimizer | None:
+        """None adds changes as they are."""
+        return optimizers.build(self._learning) if self._takes_gradients else self._outer(momentum)

@@ -19,9 +19,10 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import aggregation
 from ps_dqn.parameter_server.aggregation import Combined
+from ps_dqn.parameter_server.clock import Clock
 from ps_dqn.parameter_server.log import Log, Tickets
 from ps_dqn.parameter_server.target import TargetRule
-from ps_dqn.state import Counters, State
+from ps_dqn.state import State
 from ps_dqn.telemetry.ledger import ServerLedger
 from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Entry, Kind, PullHeader, PullRequest, PushHeader, Status
@@ -54,9 +55,8 @@ class Shard:
         self._unpack = messages.unpack_some if options.push_top_k < 1 else messages.unpack_vector
         self._parameters = parameters
         self._aggregation = aggregation.make(config, num_workers)
-        self._target_rule = TargetRule(config)
+        self._target_rule, self._clock = TargetRule(config), Clock(num_workers)
         self._tickets, self._log = Tickets(), Log(is_shared=num_ps > 1)
-        self._counters = Counters(0, 0, 0, 0)
         self._target_version = 0
         self._checkpoint: State | None = None
         self._halted = False
@@ -161,7 +161,7 @@ class Shard:
         """Puts this server's part of a state back; before the first push."""
         with self._lock:
             self._parameters.restore(state)
-            self._counters = state.counters
+            self._clock.counters = state.counters
             self._target_version += 1
             self._pulls.clear()
 
@@ -174,7 +174,7 @@ class Shard:
         """What all servers must agree on: counters, entries, pushes applied, sum of tickets."""
         with self._lock:
             return {
-                **self._counters._asdict(),
+                **self._clock.counters._asdict(),
                 "entries": self._log.next_index,
                 "applied": self._ledger.applied,
                 "sum_of_tickets": self._ledger.sum_of_tickets,
@@ -191,12 +191,15 @@ class Shard:
             return Status.FOREIGN
         if self._halted:
             return Status.FINISHED
-        return self._aggregation.status(request, self._counters)
+        return self._aggregation.status(request, self._clock.counters)
 
     def _pull_header(self, status: Status, with_target: bool) -> PullHeader:
-        version, updates, env_steps, episodes = self._counters
         return PullHeader(
-            status, version, self._target_version, int(with_target), updates, env_steps, episodes
+            status=status,
+            target_version=self._target_version,
+            has_target=int(with_target),
+            workers=self._clock.workers,
+            **self._clock.counters._asdict(),
         )
 
     def _encode(self, with_target: bool) -> np.ndarray:
@@ -222,7 +225,7 @@ class Shard:
         if decision is not None:
             self._ledger.duplicates += 1
             return self._verdict(decision, True, 0, known)
-        staleness = max(self._counters.version - header.base_version, 0)
+        staleness = max(self._clock.counters.version - header.base_version, 0)
         kind = Kind.WITHHELD
         if header.kind != Kind.WITHHELD:
             kind = self._aggregation.judge(header, staleness)
@@ -248,7 +251,7 @@ class Shard:
         self._follow(entry)
 
     def _verdict(self, kind: Kind, duplicate: bool, staleness: int, known: int) -> np.ndarray:
-        numbers = [int(kind), int(duplicate), staleness, *self._counters]
+        numbers = [int(kind), int(duplicate), staleness, *self._clock.counters]
         for entry in self._log.since(known):
             numbers.extend(entry)
         return messages.pack(numbers)
@@ -262,36 +265,26 @@ class Shard:
             self._parameters.freeze()
             return
         if kind is Kind.CHECKPOINT:
-            self._checkpoint = self._parameters.state(self._counters)
+            self._checkpoint = self._parameters.state(self._clock.counters)
             return
+        self._clock.see(entry.worker)
         if kind is Kind.APPLIED:
             message = self._tickets.message(entry.ticket, entry.attempt)
             vector = self._unpack(message, self._parameters.size, self._push_dtype)
-            combined = self._aggregation.add(entry, vector)
+            combined = self._aggregation.add(entry, vector, self._clock.workers)
             if combined is not None:
                 self._make_version(combined)
         else:
-            self._count([entry], made_version=False)
+            self._clock.count([entry])
         self._tickets.decide(entry.ticket, kind)
         self._tickets.raise_oldest(entry.oldest)
         self._ledger.decided(entry)
 
     def _make_version(self, combined: Combined) -> None:
         """Changes parameters and target; counters move for all pushes of the version at once."""
-        before = self._counters.updates
-        self._count(combined.entries, made_version=True)
-        after = self._counters
-        copies = self._target_rule.is_due(before, after.updates)
-        self._parameters.step(
-            combined.vector, combined.rate, combined.weight, after.version, copies
-        )
-        self._target_version += copies or self._target_rule.share > 0
-
-    def _count(self, entries: list[Entry], made_version: bool) -> None:
-        version, updates, env_steps, episodes = self._counters
-        self._counters = Counters(
-            version + made_version,
-            updates + sum(entry.updates for entry in entries),
-            env_steps + sum(entry.env_steps for entry in entries),
-            episodes + sum(entry.episodes for entry in entries),
-        )
+        before = self._clock.counters.sequential_updates
+        self._clock.count(combined.entries, combined.sequential_updates)
+        after = self._clock.counters
+        copies = self._target_rule.is_due(before, after.sequential_updates)
+        self._parameters.step(combined, after.version, copies)
+        self._target_version += copies or self._target_rule.is_soft

@@ -45,7 +45,7 @@ class ParameterStore:
         self.sizes = messages.shard_sizes(len(initial), num_ps)
         self._starts = np.cumsum([0, *self.sizes])
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
-        self._num_slots = Rule(config, num_workers).num_slots
+        self._num_slots = Rule(config).num_slots
         sizes = np.array([num_ps, num_workers, len(initial)], np.int64)
         for i, part in enumerate(self._parts(initial)):
             with tf.device(self._devices[i]):
@@ -85,11 +85,13 @@ class ParameterStore:
         return self._followed(self._call("decide", 0, [request], _NUMBERS))
 
     def freeze(self) -> tf.Tensor:
-        """Freezes the average for an evaluation; the counters it was frozen at, int64 [4]."""
+        """Freezes the average for an evaluation; the counters it was frozen at, int64 [fields]."""
         lacking = [self._call("next_index", i, [], _NUMBER) for i in range(self.num_ps)]
         known = tf.reduce_min(tf.stack(lacking))
         kind = tf.constant(int(Kind.FREEZE), tf.int32)
-        return self._followed(self._call("mark", 0, [kind, known], _NUMBERS))[-4:]
+        return self._followed(self._call("mark", 0, [kind, known], _NUMBERS))[
+            -len(Counters._fields) :
+        ]
 
     def pull_frozen(self, after: tf.Tensor) -> tf.Tensor:
         """The average frozen last, float32 [P]; not before `after` is known."""

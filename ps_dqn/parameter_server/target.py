@@ -4,16 +4,24 @@ from ps_dqn.config import Config
 
 
 class TargetRule:
-    """Copies every `target_update_period` updates, or moves by `tau` with every version."""
+    """Copies every `target_update_period` sequential updates, or moves by `tau` with each."""
 
     def __init__(self, config: Config):
         learning = config.learning
         self._period = 0 if learning.tau else learning.target_update_period
-        # Of the way to the online parameters, with every version; one version is that many updates.
-        self.share = 1.0 - (1.0 - learning.tau) ** config.parameter_server.local_updates
+        self._tau = learning.tau
+
+    def share(self, worth: float) -> float:
+        """How far a version worth so many sequential updates moves the target."""
+        return 1.0 - (1.0 - self._tau) ** worth
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether it moves a little with every version instead of being copied."""
+        return self._tau > 0
 
     def is_due(self, updates_before: int, updates_after: int) -> bool:
-        """Whether a version that makes so many updates copies the online parameters.
+        """Whether a version that makes so many sequential updates copies the online parameters.
 
         Crossed, not equal: a push may jump over the exact number.
         """

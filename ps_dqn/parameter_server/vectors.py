@@ -21,7 +21,8 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server.rule import Rule
+from ps_dqn.parameter_server.aggregation import Combined
+from ps_dqn.parameter_server.rule import Numbers, Rule
 from ps_dqn.parameter_server.target import TargetRule
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import encoding
@@ -31,26 +32,24 @@ from ps_dqn.wire import encoding
 SMALLEST_COMPILED = 300_000
 
 
-def make(config: Config, num_workers: int, initial: np.ndarray, num_parameters: int) -> "Vectors":
+def make(config: Config, initial: np.ndarray, num_parameters: int) -> "Vectors":
     """The vectors of a shard.
 
     Args:
         config: says how pushes are applied and how the target follows.
-        num_workers: workers that push.
         initial: the first parameters of this shard, float32 [P].
         num_parameters: of all shards: they decide alike, so that their number changes no bit.
     """
     kind = CompiledVectors if num_parameters >= SMALLEST_COMPILED else Vectors
-    return kind(config, num_workers, initial)
+    return kind(config, initial)
 
 
 class Vectors:
     """Online, target and average parameters of a shard and its optimizer's slots."""
 
-    def __init__(self, config: Config, num_workers: int, initial: np.ndarray):
+    def __init__(self, config: Config, initial: np.ndarray):
         """Makes the variables; `initial` is float32 [P]."""
-        self._rule = Rule(config, num_workers)
-        self._tau_share = TargetRule(config).share
+        self._rule, self._target_rule = Rule(config), TargetRule(config)
         self._size = len(initial)
         self._slot_names = [f"slot_{i}" for i in range(self._rule.num_slots)]
         zeros = np.zeros(self._size, np.float32)
@@ -71,30 +70,38 @@ class Vectors:
         """P."""
         return self._size
 
-    def step(
-        self, vector: np.ndarray, rate: float, weight: float, step: int, copies_target: bool
-    ) -> None:
+    def step(self, combined: Combined, step: int, copies_target: bool) -> None:
         """Makes one version.
 
         Args:
-            vector: gradient or change, float32 [P].
-            rate: step size of a gradient.
-            weight: what the push counts.
+            combined: the pushes that make it.
             step: how many versions this one makes, counted from 1.
             copies_target: whether the target becomes the online parameters afterwards.
         """
-        arrays = self._arrays
+        arrays, numbers = self._arrays, self._numbers(combined, step)
         slots = [arrays[name] for name in self._slot_names]
         online, average, kept = self._rule.apply(
-            arrays["online"], arrays["average"], slots, vector, rate, weight, float(step)
+            arrays["online"], arrays["average"], slots, combined.vector, numbers
         )
         for array, new in zip([arrays["online"], arrays["average"], *slots],
                               [online, average, *kept], strict=True):  # fmt: skip
             array[:] = new
         if copies_target:
             arrays["target"][:] = online
-        elif self._tau_share:
-            arrays["target"] += np.float32(self._tau_share) * (online - arrays["target"])
+        elif self._target_rule.is_soft:
+            share = np.float32(numbers.target_share)
+            arrays["target"] += share * (online - arrays["target"])
+
+    def _numbers(self, combined: Combined, step: int) -> Numbers:
+        worth = combined.sequential_updates
+        return Numbers(
+            combined.weight,
+            combined.step_size,
+            combined.momentum,
+            self._rule.average_step(worth),
+            self._target_rule.share(worth),
+            float(step),
+        )
 
     def online(self) -> np.ndarray:
         """The parameters now, float32 [P]; not to be written to, or kept until the next step."""
@@ -137,24 +144,22 @@ class Vectors:
 class CompiledVectors(Vectors):
     """The same, changed by functions that XLA compiles, one for each kind of step."""
 
-    def __init__(self, config: Config, num_workers: int, initial: np.ndarray):
+    def __init__(self, config: Config, initial: np.ndarray):
         """Makes the variables and begins to compile."""
-        super().__init__(config, num_workers, initial)
+        super().__init__(config, initial)
         self._arrays = {}  # what was read since the last step: XLA gives variables other memory
-        self._numbers = encoding.aligned(3 * 4).view(np.float32)  # rate, weight, step
+        self._given = encoding.aligned(4 * len(Numbers._fields)).view(np.float32)
         self._steps: dict[bool, Any] = {}
         # Beside the workers' own start-up, which takes longer.
         self._compiling = threading.Thread(target=self._compile, daemon=True)
         self._compiling.start()
 
-    def step(
-        self, vector: np.ndarray, rate: float, weight: float, step: int, copies_target: bool
-    ) -> None:
+    def step(self, combined: Combined, step: int, copies_target: bool) -> None:
         """Makes one version, in place where nobody holds what was read."""
         self._compiling.join()
         self._arrays.clear()
-        self._numbers[:] = rate, weight, step
-        self._steps[copies_target](_tensor(vector), _tensor(self._numbers))
+        self._given[:] = self._numbers(combined, step)
+        self._steps[copies_target](_tensor(combined.vector), _tensor(self._given))
         self._read("online")  # for the next pull, which would have to set TensorFlow up again
 
     def _read(self, name: str) -> np.ndarray:
@@ -175,7 +180,7 @@ class CompiledVectors(Vectors):
     def _compile(self) -> None:
         """Compiles both kinds of step by making them, and takes them back."""
         initial, zeros = self._frozen, np.zeros(self._size, np.float32)
-        signature = (tf.TensorSpec([self._size]), tf.TensorSpec([3]))
+        signature = (tf.TensorSpec([self._size]), tf.TensorSpec([len(Numbers._fields)]))
         with tf.device("/CPU:0"):
             for copies_target in (False, True):
                 function = tf.function(
@@ -185,23 +190,25 @@ class CompiledVectors(Vectors):
                     jit_compile=True,
                     autograph=False,
                 ).get_concrete_function(*signature)
-                function(_tensor(zeros), _tensor(np.array([0.0, 0.0, 1.0], np.float32)))
+                nothing = Numbers(*[np.float32(0)] * len(Numbers._fields))._replace(step=1)
+                function(_tensor(zeros), _tensor(np.array(nothing, np.float32)))
                 self._steps[copies_target] = function
             self._assign(initial, initial, initial, *[zeros for _ in self._slot_names])
 
-    def _trace(self, vector: tf.Tensor, numbers: tf.Tensor, copies_target: bool) -> None:
-        rate, weight, step = tf.unstack(numbers)
+    def _trace(self, vector: tf.Tensor, given: tf.Tensor, copies_target: bool) -> None:
+        numbers = Numbers(*tf.unstack(given))
         values = {name: variable.read_value() for name, variable in self._variables.items()}
         slots = [values[name] for name in self._slot_names]
         online, average, slots = self._rule.apply(
-            values["online"], values["average"], slots, vector, rate, weight, step
+            values["online"], values["average"], slots, vector, numbers
         )
         changed = {"online": online, "average": average}
         changed |= dict(zip(self._slot_names, slots, strict=True))
         if copies_target:
             changed["target"] = online
-        elif self._tau_share:
-            changed["target"] = values["target"] + self._tau_share * (online - values["target"])
+        elif self._target_rule.is_soft:
+            way = online - values["target"]
+            changed["target"] = values["target"] + numbers.target_share * way
         for name, value in changed.items():
             self._variables[name].assign(value)
 

@@ -103,8 +103,8 @@ def batch_specs(
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout
-        envs = config.environment.num_envs_per_worker
-        sizes |= {"T": config.vector_steps_per_push, "E": envs}
+        envs = config.envs_per_worker
+        sizes |= {"T": config.vector_steps_per_rollout, "E": envs}
     elif item.sequence_length:
         kind = Sequences
         sizes |= {"T": item.sequence_length, "L": item.span, "S": config.state_size}

@@ -112,12 +112,20 @@ def load(path: pathlib.Path) -> Checkpoint:
         # Opened here: NumPy leaves a file open when its archive is cut off.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             slots = tuple(data[f"slot_{i}"] for i in range(int(data["num_slots"])))
-            counters = Counters(*(int(each) for each in data["counters"]))
+            counters = _counters(data["counters"])
             vectors = (data["online"], data["target"], data["average"])
             state = State(*vectors, slots, counters)
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
     except _DAMAGE as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
+
+
+def _counters(numbers: np.ndarray) -> Counters:
+    """The saved counters; the first checkpoints had no sequential updates, which then were all."""
+    version, updates, *others = (int(each) for each in numbers)
+    if len(others) < len(Counters._fields) - 2:
+        others.append(updates)
+    return Counters(version, updates, *others)
 
 
 def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float) -> None:

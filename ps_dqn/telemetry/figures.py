@@ -11,7 +11,7 @@ from ps_dqn.config import Config
 from ps_dqn.state import Counters
 
 STATES = ("connecting", "training", "stopping", "ended")
-_NOT_KNOWN = Counters(math.nan, math.nan, math.nan, math.nan)
+_NOT_KNOWN = Counters(*[math.nan] * len(Counters._fields))
 
 
 @dataclasses.dataclass(frozen=True)

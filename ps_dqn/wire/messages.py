@@ -55,6 +55,8 @@ class PullHeader(NamedTuple):
     updates: int
     env_steps: int
     episodes: int
+    sequential_updates: int
+    workers: int  # that push
 
 
 class PushHeader(NamedTuple):
@@ -95,10 +97,11 @@ class Verdict(NamedTuple):
     kind: int
     duplicate: int  # 1: decided when the closure ran before
     staleness: int
-    version: int  # after it, as the three below
+    version: int  # after it, as the others below
     updates: int
     env_steps: int
     episodes: int
+    sequential_updates: int
 
 
 def pack(record: Sequence[int]) -> np.ndarray:

@@ -138,11 +138,12 @@ class Sampled(NamedTuple):
 
     should_push: Any  # int32 []: 1, or 0 where the closure is to end without learning from them
     batch: Batch
+    acting: Acting  # to go on with while learning
 
     @classmethod
-    def specs(cls, batch: Batch) -> "Sampled":
-        """Of batches like this one."""
-        return cls(should_push=MARK, batch=batch)
+    def specs(cls, batch: Batch, acting: Acting) -> "Sampled":
+        """Of batches like this one, and what is acted on."""
+        return cls(should_push=MARK, batch=batch, acting=acting)
 
 
 class Packed(NamedTuple):

@@ -62,9 +62,7 @@ class Closures:
         )
         self._requests = calls.requests(store.num_ps)
         self._packed = Packed.specs(store.num_ps)
-        self._pulled = Pulled.specs(
-            self._sizes, self._acting(config.environment.num_envs_per_worker)
-        )
+        self._pulled = Pulled.specs(self._sizes, self._acting(config.envs_per_worker))
         self._learn = make_learner(config, network)
         self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze = _trace(store.freeze)
@@ -79,8 +77,8 @@ class Closures:
                 so before.
 
         Returns:
-            The counters it was frozen at if `freeze` (int64 [4]), the returns (float64 [episodes])
-            and an error text.
+            The counters it was frozen at if `freeze` (int64 [fields]), the returns (float64
+            [episodes]) and an error text.
         """
         closure = functools.partial(self._evaluate, episodes, freeze)
         return _trace(closure, tf.TensorSpec([], tf.int64))
@@ -111,8 +109,11 @@ class Closures:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """One pull, what is learned from it, one push; the next requests, and 1 if it pushed."""
         pulled = self._pull(worker, requests)
-        self._collect(worker, pulled)
+        self._collect(worker, pulled, pulled.acting)
         sampled = self._sample(worker)
+        if self._config.parameter_server.overlap == "on":
+            # Learning is pure, so nothing puts it in an order with these calls: both run at once.
+            self._collect(worker, pulled, sampled.acting)
         learned = self._learn(
             pulled.online,
             pulled.target,
@@ -148,8 +149,8 @@ class Closures:
             parallel_iterations=1,
         )[0]
 
-    def _collect(self, worker: tf.Tensor, pulled: Pulled) -> None:
-        """Steps the environments: as often as a push is worth, and until replay is warm."""
+    def _collect(self, worker: tf.Tensor, pulled: Pulled, acting: Acting) -> None:
+        """Steps the environments as often as the worker says, beginning with `acting`."""
 
         def step(i: tf.Tensor, acting: Acting) -> tuple[tf.Tensor, Acting]:
             noise_seed = seeds.derive(pulled.seed, seeds.Purpose.ACTING + i)
@@ -161,12 +162,13 @@ class Closures:
         tf.while_loop(
             lambda i, acting: acting.should_act > 0,
             step,
-            (tf.constant(0), pulled.acting),
+            (tf.constant(0), acting),
             parallel_iterations=1,
         )
 
     def _sample(self, worker: tf.Tensor) -> Sampled:
-        specs = Sampled.specs(zero_batch(self._config, self._environment))
+        batch = zero_batch(self._config, self._environment)
+        specs = Sampled.specs(batch, self._pulled.acting)
         return bridge.call("sample", worker, [], specs)
 
     def _evaluate(

@@ -27,6 +27,7 @@ class Parameters(NamedTuple):
     online: np.ndarray  # float32 [P]
     target: np.ndarray  # float32 [P]
     counters: Counters
+    workers: int  # that push
 
 
 class ParameterClient:
@@ -102,8 +103,8 @@ class ParameterClient:
         online = self._vectors(replies, headers)
         first = headers[0]
         self._base_version = first.version
-        counters = Counters(first.version, first.updates, first.env_steps, first.episodes)
-        return Parameters(online, self._target, counters)
+        counters = Counters(*(getattr(first, name) for name in Counters._fields))
+        return Parameters(online, self._target, counters, first.workers)
 
     def pack(
         self,

@@ -62,10 +62,13 @@ class Session:
             self._slots, self._slot_steps = optimizer_state.load(
                 folder, config.learning.optimizer, shape
             )
-        self._counters = Counters(0, 0, 0, 0)
+        self._counters = Counters(0, 0, 0, 0, 0)
         self._epsilon = self._learning_rate = math.nan
         self._progress = 0.0  # share of the run that is done
         self._steps_to_make = 0
+        self._owed = 0.0  # steps of the vector environment, beyond those that were to be made
+        self._overlaps = config.parameter_server.overlap == "on"
+        self._is_learning = False  # the minibatches of this push are drawn
         self._is_finished = False  # the closure is to end without another push
         self._env_steps = self._episodes = 0  # collected and not pushed yet
         self._tally = Tally()
@@ -92,10 +95,12 @@ class Session:
             self._is_finished = answer is Status.FINISHED
             return self._pulled(answer, self._no_parameters, self._no_parameters)
         self._tally.maximum("pull_max", self._tally.lap("pull"))
-        self._is_finished = False
+        self._is_finished = self._is_learning = False
         self.actor.memory.begin()
         self._follow_schedules(answer.counters)
-        self._steps_to_make = self._config.vector_steps_per_push
+        self._owed += self._config.vector_steps_per_push(answer.workers)
+        self._steps_to_make = int(self._owed)
+        self._owed -= self._steps_to_make
         return self._pulled(Status.READY, answer.online, answer.target)
 
     def step(self, *arrays: np.ndarray) -> Acting:
@@ -115,8 +120,9 @@ class Session:
         else:
             shape = (config.parameter_server.local_updates, config.learning.batch_size)
             batch = actor.memory.sample(*shape, self._progress)
+        self._is_learning = True
         self._tally.lap("sampling")
-        return Sampled(np.int32(not self._is_finished), batch)
+        return Sampled(np.int32(not self._is_finished), batch, self._acting())
 
     def pack(self, *arrays: np.ndarray) -> Packed:
         """Decides whether what was learned, the fields of `Learned`, is pushed, and packs it."""
@@ -147,7 +153,7 @@ class Session:
         """Takes the `Verdict`, int64 [fields]; returns the next pull's requests."""
         verdict = messages.unpack(Verdict, numbers)
         self._client.pushed(verdict)
-        self._counters = Counters(*verdict[-4:])
+        self._counters = Counters(*(getattr(verdict, name) for name in Counters._fields))
         if verdict.kind != Kind.WITHHELD:
             is_applied = verdict.kind == Kind.APPLIED and not verdict.duplicate
             self._tally.add("pushes" if is_applied else "refused")
@@ -206,7 +212,9 @@ class Session:
 
     def _acting(self) -> Acting:
         observations, state = self.actor.acting
-        is_due = self._steps_to_make > 0 or not self.actor.memory.is_warm
+        # What is collected while learning cannot be learned from before; so replay gets warm first.
+        waits = self._overlaps and not self._is_learning
+        is_due = (self._steps_to_make > 0 and not waits) or not self.actor.memory.is_warm
         return Acting(observations, state, np.int32(is_due and not self._is_finished))
 
     def _follow_schedules(self, counters: Counters) -> None:

@@ -178,12 +178,20 @@ def test_options_of_a_target_network_that_is_not_there() -> None:
     )
 
 
-def test_steps_of_a_push_that_the_environments_do_not_divide() -> None:
-    values = {"local_updates": 3, "update_period": 5, "num_envs_per_worker": 4}
-    assert refused(**values) == (
-        "--local_updates=3 times --update_period=5 is 15 environment steps a push, which "
-        "--num_envs_per_worker=4 does not divide: change one of the three so that it does"
+@pytest.mark.parametrize("environments", [{"num_envs": 4}, {"num_envs_per_worker": 4}], ids=str)
+def test_steps_of_a_rollout_that_the_environments_do_not_divide(environments: Any) -> None:
+    values = {"local_updates": 3, "update_period": 5, **environments}
+    assert refused(**ROLLOUT, **values, batch_size=20) == (
+        "--local_updates=3 times --update_period=5 is 15 environment steps a rollout, which 4 "
+        "environments do not divide: change one of the three so that they do"
     )
+    Config.from_values({**ROLLOUT, **values, "batch_size": 20, "local_updates": 4})
+
+
+def test_steps_of_a_push_need_not_be_whole_where_experience_is_kept() -> None:
+    values = {"local_updates": 3, "update_period": 0.5, "num_envs_per_worker": 4}
+    assert Config.from_values(values).parameter_server.update_period == 0.5
+    assert refused(update_period=0.0) == "--update_period=0.0: must be 0.001 or more"
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def seeds_of(env_steps: int, seed: int = 5, episodes: int = 50) -> list[int]:
     evaluations = Evaluations(config.run, schedule, schedule)
     evaluations.start(env_steps)
     if "freeze" in schedule.kinds:
-        evaluations.on_frozen(np.array([1, 2, 3, 4]))
+        evaluations.on_frozen(np.array([1, 2, 3, 4, 5]))
     return [seed for _, _, seed in schedule.played]
 
 
@@ -55,7 +55,7 @@ def test_parts_are_alike_and_make_the_whole() -> None:
     evaluations = Evaluations(config.run, schedule, schedule)
     evaluations.start(1000)
     assert schedule.kinds == ["freeze"]
-    evaluations.on_frozen(np.array([7, 70, 700, 3]))
+    evaluations.on_frozen(np.array([7, 70, 700, 3, 35]))
     assert [(episodes, freeze) for episodes, freeze, _ in schedule.played] == [
         (17, False), (17, False), (16, False),
     ]  # fmt: skip
@@ -66,7 +66,7 @@ def test_parts_are_alike_and_make_the_whole() -> None:
     whole = evaluations.on_part(nothing, np.full(17, 3.0))
     assert isinstance(whole, Evaluation)
     assert not evaluations.is_running
-    assert tuple(whole.counters) == (7, 70, 700, 3)
+    assert tuple(whole.counters) == (7, 70, 700, 3, 35)
     assert whole.returns.sum() == 17 * 1 + 16 * 2 + 17 * 3
 
 

@@ -23,7 +23,7 @@ SMALL = (
 )
 # Columns that say how long something took, or how far it was when another thread looked.
 CLOCKED = ("rate/", "time/", "wire/pull_ms", "wire/push_ms", "wire/shard_balance")
-COUNTERS = ("version", "updates", "env_steps", "episodes")
+COUNTERS = ("version", "updates", "env_steps", "episodes", "sequential_updates")
 
 
 def read_rows(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -107,6 +107,8 @@ def test_processes_leave_everything_a_run_should(coordinate):
     assert summary["reason"] == "finished"
     assert summary["env_steps"] >= 20_000
     assert summary["updates"] == 16 * summary["version"]
+    # Of two workers, one of which may push alone for a while.
+    assert 8 <= summary["sequential_updates"] / summary["version"] < 16
     assert summary["episodes"] > 0
     rows = read_rows(folder)
     evaluations = [float(row["eval/episode_return"]) for row in rows if row["eval/episode_return"]]
@@ -165,6 +167,7 @@ def test_a_failing_environment_ends_the_run_with_its_traceback(coordinate, clust
         "--num_workers=1",
         "--env_module=support.catch_env",
         "--env_id=tests/Burst-v0",
+        "--overlap=off",  # else its first steps are tried out before
     )
     assert ended.returncode == 1
     shown = ended.stdout + ended.stderr
@@ -205,6 +208,7 @@ gymnasium.register("tests/NoBall-v0", entry_point=NoBall)
         f"--num_ps={num_ps}",
         "--env_module=no_ball",
         "--env_id=tests/NoBall-v0",
+        "--overlap=off",
     )
     assert ended.returncode == 1
     shown = ended.stdout + ended.stderr

@@ -34,7 +34,7 @@ def make_result(num_workers: int) -> Result:
     return Result(
         reason="finished",
         seconds=20.0,
-        counters=Counters(8, 80, 1000, 3),
+        counters=Counters(8, 80, 1000, 3, 40),
         evaluation=None,
         best_return=-math.inf,
         workers=WorkerLedger(reports).rows(),

@@ -98,7 +98,7 @@ def save(checkpoints: Checkpoints, updates: int) -> None:
     import numpy as np
 
     vector = np.zeros(3, np.float32)
-    counters = Counters(updates, updates, updates, 0)
+    counters = Counters(updates, updates, updates, 0, updates)
     checkpoints.save_newest(State(vector, vector, vector, (), counters), 1.0)
 
 

@@ -26,6 +26,8 @@ NOT_DEFAULT: dict[str, Any] = {
     "env_id": "Acrobot-v1",
     "env_module": "json",
     "env_kwargs": '{"name": "a b, c"}',
+    "eval_env_kwargs": '{"name": "d"}',
+    "num_envs_per_worker": 16,
     "network": "impala",
     "hidden_sizes": (7, 5),
     "optimizer": "sgd",
@@ -50,6 +52,7 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "synchronous": {
         "aggregation": "sync",
+        "num_envs_per_worker": None,
         "replay": "recent",
         "munchausen": False,
         "value_distribution": "none",
@@ -75,6 +78,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "rollout": {
         "replay": "rollout",
+        "overlap": "auto",
         "target_update_period": 0,
         "n_step": 1,
         "tau": 0.0,

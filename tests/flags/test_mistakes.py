@@ -74,9 +74,25 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         (["train"], "'train' is not a flag"),
         (["--gamma=0.9", "0.5"], "'0.5' is not a flag"),
         (
-            ["--local_updates=3", "--update_period=5", "--num_envs_per_worker=4"],
-            "--local_updates=3 times --update_period=5 is 15 environment steps a push, which "
-            "--num_envs_per_worker=4 does not divide",
+            [
+                "--replay=rollout",
+                "--target_update_period=0",
+                "--nodouble_dqn",
+                "--n_step=1",
+                "--local_updates=3",
+                "--num_envs=5",
+            ],
+            "--local_updates=3 times --update_period=8 is 24 environment steps a rollout, which 5 "
+            "environments do not divide",
+        ),
+        (["--update_period=0"], "--update_period=0.0: must be 0.001 or more"),
+        (["--num_envs=0"], "--num_envs=0: must be 1 or more"),
+        (["--num_envs=8", "--num_envs_per_worker=8"], "--num_envs=8: has no effect beside "),
+        (
+            # 8 environments offer 10 of 15 rows each, 3 offer 8 of 13.
+            ["--num_envs=8", "--replay_capacity=115", "--min_replay_size=79", "--num_workers=3"],
+            "each of 3 workers has its share: --min_replay_size=27: 3 environments with "
+            "--replay_capacity=39 and --n_step=5 offer 24 at most",
         ),
         (
             ["--replay_capacity=5000", "--min_replay_size=5001"],
@@ -160,7 +176,7 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         (["--closures_per_worker=0"], "--closures_per_worker=0: must be 1 or more"),
         (["--replay_memory=lots"], "--replay_memory=lots: not a size: write bytes, a number"),
         (
-            ["--replay_memory=20kB"],
+            ["--replay_memory=20kB", "--num_workers=1"],
             # How many that is depends on a row's size.
             "--min_replay_size=1000: must not exceed --replay_memory=20kB (768 transitions)",
         ),
@@ -171,7 +187,8 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         ),
         (
             ["--replay_capacity=1000000000000", "--num_workers=3"],
-            "--replay_capacity=1000000000000: 3 workers' replays of ",
+            # 333,333,333,334 transitions of 26 bytes each.
+            "3 workers' replays of 7.9 TiB cannot fit into the ",
         ),
         (["--replay=rollout"], "--target_update_period=128: does not go with --replay=rollout"),
         (["--jit_compile"], "jit_compile"),

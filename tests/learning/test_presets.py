@@ -33,7 +33,7 @@ def test_every_preset_learns(name: str) -> None:
     network = networks.build(config.network, config.value, actor.environments.spec, seed=0)
     act = tf.function(network.act, autograph=False)
     made = 0
-    while made < config.vector_steps_per_push or not actor.memory.is_warm:
+    while made < config.vector_steps_per_push(1) or not actor.memory.is_warm:
         greedy, states = act(network.initial, *actor.acting, SEED + made)
         actor.step(greedy.numpy(), states.numpy(), epsilon=0.5)
         made += 1

@@ -35,7 +35,7 @@ def combined(pushes: dict[int, np.ndarray], ages=(), **options) -> aggregation.C
     config = make_config(**({"aggregation": "sync"} | options))
     way = aggregation.WAYS[config.parameter_server.aggregation](config, len(pushes))
     *earlier, last = [
-        way.add(entry(worker, age), pushed)
+        way.add(entry(worker, age), pushed, len(pushes))
         for (worker, pushed), age in itertools.zip_longest(pushes.items(), ages, fillvalue=0)
     ]
     assert earlier == [None] * len(earlier)
@@ -96,8 +96,8 @@ def test_a_round_is_weighed_by_the_age_of_each_push():
     way = aggregation.Synchronous(config, 3)
     pushes = vectors(3)
     for worker, age in enumerate((0, 1)):
-        assert way.add(entry(worker, age), pushes[worker]) is None
-    found = way.add(entry(2, 2), pushes[2])
+        assert way.add(entry(worker, age), pushes[worker], 3) is None
+    found = way.add(entry(2, 2), pushes[2], 3)
     counts = np.array([1.0, 0.5, 0.25])
     total = found.weight * found.vector
     assert total == close((counts[:, None] * pushes).sum(axis=0) / 3)
@@ -153,7 +153,8 @@ def round_of(order, **options) -> Server:
 @pytest.mark.parametrize("options", [{}, {"outer_momentum": 0.9}, {"local_updates": 1}])
 def test_a_round_is_the_mean_whoever_comes_first(options):
     wanted = round_of(range(5), **options)
-    assert wanted.counters == Counters(1, 10, 10, 5)
+    updates = options.get("local_updates", 2)
+    assert wanted.counters == Counters(1, 10, 10, 5, updates)
     orders = list(itertools.permutations(range(5)))[::17]
     for order in orders:
         server = round_of(order, **options)
@@ -174,7 +175,7 @@ def test_the_step_size_of_a_round_is_the_mean_whoever_comes_first():
     for order in itertools.permutations(range(3)):
         server = Server(num_workers=3, aggregation="sync", local_updates=1, optimizer="sgd")
         zeros = np.zeros(SIZE, np.float32)
-        server.shard.restore(State(zeros, zeros, zeros, (zeros,), Counters(0, 0, 0, 0)))
+        server.shard.restore(State(zeros, zeros, zeros, (zeros,), Counters(0, 0, 0, 0, 0)))
         for worker in order:
             server.push(np.ones(SIZE), worker=worker, rate=rates[worker])
         assert -server.state.online == pytest.approx(np.full(SIZE, sum(rates) / 3), rel=1e-6)
@@ -186,30 +187,30 @@ def test_nothing_moves_before_the_round_is_complete():
     server = Server(num_workers=3, aggregation="sync")
     for worker in (2, 0):
         verdict = server.push(vector(worker), worker=worker)
-        assert verdict == Verdict(Kind.APPLIED, 0, 0, 0, 0, 0, 0)
+        assert verdict == Verdict(Kind.APPLIED, 0, 0, 0, 0, 0, 0, 0)
         header, online, _ = server.pull()
         assert online == start().tolist()
         assert (header.version, header.env_steps) == (0, 0)
-    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 6, 48, 3)
+    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 6, 48, 3, 2)
     assert server.pull()[1] == close(start() + (vector(0) + vector(1) + vector(2)) / 3)
 
 
 def test_a_second_push_of_a_worker_in_a_round_is_late():
     server = Server(num_workers=2, aggregation="sync")
     server.push(vector(0), worker=0)
-    assert server.push(vector(5), worker=0) == Verdict(Kind.LATE, 0, 0, 0, 0, 16, 1)
-    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 4, 48, 3)
+    assert server.push(vector(5), worker=0) == Verdict(Kind.LATE, 0, 0, 0, 0, 16, 1, 0)
+    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 4, 48, 3, 2)
     assert server.pull()[1] == close(start() + (vector(0) + vector(1)) / 2)
 
 
 def test_backup_workers_are_not_waited_for():
     server = Server(num_workers=4, aggregation="sync", backup_workers=2)
     assert server.push(vector(3), worker=3).version == 0
-    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 4, 32, 2)
+    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 4, 32, 2, 2)
     wanted = start() + (vector(3) + vector(1)) / 2
     # The late ones: their steps count, what they learned does not, not even in the next round.
-    assert server.push(vector(0), worker=0) == Verdict(Kind.LATE, 0, 1, 1, 4, 48, 3)
-    assert server.push(vector(2), worker=2) == Verdict(Kind.LATE, 0, 1, 1, 4, 64, 4)
+    assert server.push(vector(0), worker=0) == Verdict(Kind.LATE, 0, 1, 1, 4, 48, 3, 2)
+    assert server.push(vector(2), worker=2) == Verdict(Kind.LATE, 0, 1, 1, 4, 64, 4, 2)
     assert server.pull()[1] == close(wanted)
     for worker in (0, 1):
         server.push(vector(worker), worker=worker, base=1)
@@ -282,7 +283,9 @@ def test_workers_with_half_a_batch_are_one_worker_with_the_whole(options, factor
         whole.push(np.float32(factor) * gradient, updates=4, env_steps=32, episodes=2, **fields)
         losses.append(np.linalg.norm(gradient))
     assert losses[0] > 1, "there is something to learn"
-    assert pair.counters == mean.counters == whole.counters == Counters(8, 32, 256, 16)
+    updates = 8 * options["local_updates"]
+    counted = Counters(8, 32, 256, 16, updates)
+    assert pair.counters == mean.counters == whole.counters == counted
     for name in ("online", "average", "target"):
         ours = getattr(pair.state, name)
         assert ours.tobytes() == getattr(mean.state, name).tobytes()

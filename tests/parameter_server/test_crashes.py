@@ -3,6 +3,9 @@
 They are simulated: workers are generators that may be left at any step between two requests.
 """
 
+import fractions
+import itertools
+import math
 import random
 
 import numpy as np
@@ -133,6 +136,19 @@ def simulate(num_ps: int, seed: int, closures: int = 250, **options) -> Simulati
     return simulation
 
 
+def sequential_updates(simulation: Simulation, last_worker: int) -> int:
+    """Each applied push is worth its 2 updates over the workers of the last 12 pushes, of 4."""
+    decided = [simulation.decided[ticket] for ticket in simulation.order]
+    workers = [header.worker for _, header, _ in decided] + [last_worker]
+    are_applied = [kind is Kind.APPLIED for kind, _, _ in decided] + [True]
+    total = fractions.Fraction(0)
+    for i in itertools.compress(range(len(workers)), are_applied):
+        pushing = 4 if i < 11 else len(set(workers[i - 11 : i + 1]))
+        total += fractions.Fraction(2, pushing)
+    return math.floor(total)
+
+
+@pytest.mark.usefixtures("looks_back_on_three_rounds")
 @pytest.mark.parametrize("options", [{}, {"max_staleness": 2}], ids=["", "max_staleness"])
 @pytest.mark.parametrize("num_ps", [1, 2, 3])
 def test_every_push_counts_once_whoever_dies_when(num_ps, options):
@@ -166,6 +182,7 @@ def test_every_push_counts_once_whoever_dies_when(num_ps, options):
         "updates": sum(header.updates for header, _ in applied.values()) + 2,
         "env_steps": sum(header.env_steps for header in everyone) + 16,
         "episodes": sum(header.episodes for header in everyone) + 1,
+        "sequential_updates": sequential_updates(simulation, last_worker=0),
         "entries": len(tickets) + 1,
         "applied": len(applied) + 1,
         "sum_of_tickets": sum(applied) + tickets[-1] + 1,

@@ -183,4 +183,4 @@ def test_a_mark_is_of_one_moment_on_all_servers():
     assert servers.states()["average"].tolist() == whole(0.75).tolist()
     assert [shard.frozen().tolist() for shard in second] == [[0.75] * 2] * 2
     assert first.frozen().tolist() == [0.75] * 3
-    assert {shard.checkpoint().counters for shard in servers.shards} == {(1, 2, 16, 1)}
+    assert {shard.checkpoint().counters for shard in servers.shards} == {(1, 2, 16, 1, 2)}

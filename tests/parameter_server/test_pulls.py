@@ -20,12 +20,28 @@ def test_pulls_bring_the_parameters_the_target_and_the_counters(dtype, num_ps):
     link.push(vector(5))
     link.push(vector(6))
     pulled = link.pull()
-    assert pulled.counters == Counters(version=2, updates=4, env_steps=32, episodes=2)
+    assert pulled.counters == Counters(2, updates=4, env_steps=32, episodes=2, sequential_updates=4)
     assert pulled.online.dtype == pulled.target.dtype == np.float32
     for got, true in ((pulled.online, link.online()), (pulled.target, vector(4))):
         for ours, exact in zip(split(link, got), split(link, true), strict=True):
             assert (np.abs(ours - exact) <= bounds(exact)[dtype]).all()
         assert (got != true).any() == (dtype != "float32")
+
+
+@pytest.mark.usefixtures("looks_back_on_three_rounds")
+@each_num_ps
+def test_pulls_tell_how_many_workers_push(num_ps):
+    link = Link(num_ps, num_workers=2)
+    assert link.pull().workers == 2
+    # Three pushes of each are looked back upon.
+    for _ in range(5):
+        link.push(vector(5))
+    assert link.pull().workers == 2
+    link.push(vector(5))
+    pulled = link.pull()
+    assert pulled.workers == 1
+    # Five pushes of two updates side by side with another's, and one alone.
+    assert pulled.counters.sequential_updates == 7
 
 
 def answer_size(dtype: str, counts, vectors: int) -> int:
@@ -116,7 +132,7 @@ def test_a_worker_that_has_pushed_for_a_round_waits_for_the_others(num_ps):
     link.push(3 * vector())
     link.exchange = first
     pulled = link.pull()
-    assert pulled.counters == Counters(version=1, updates=4, env_steps=32, episodes=2)
+    assert pulled.counters == Counters(1, updates=4, env_steps=32, episodes=2, sequential_updates=2)
     assert pulled.online == pytest.approx(2 * vector(), rel=1e-6)
 
 

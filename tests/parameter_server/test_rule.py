@@ -7,7 +7,7 @@ import pytest
 from support.single_server import SIZE, close
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server.rule import Rule, outer_learning_rate, outer_momentum
+from ps_dqn.parameter_server.rule import Numbers, Rule
 
 EPSILON = 1e-4
 
@@ -26,18 +26,27 @@ def vectors(count: int, size: int = SIZE) -> np.ndarray:
 class Walk:
     """A rule, what it works on, and the path it takes."""
 
-    def __init__(self, config: Config, num_workers: int = 1, size: int = SIZE):
-        self.rule = Rule(config, num_workers)
+    def __init__(self, config: Config, size: int = SIZE):
+        self.rule = Rule(config)
         self.online = np.linspace(-1, 1, size).astype(np.float32)
         self.average = self.online.copy()
         self.slots = [np.zeros(size, np.float32) for _ in range(self.rule.num_slots)]
         self.steps = 0
 
-    def step(self, vector: np.ndarray, rate: float = 0.0, weight: float = 1.0) -> np.ndarray:
+    def step(
+        self,
+        vector: np.ndarray,
+        step_size: float = 1.0,
+        weight: float = 1.0,
+        momentum: float = 0.0,
+        worth: float = 1.0,
+    ) -> np.ndarray:
         self.steps += 1
         before = vector.copy()
+        follows = self.rule.average_step(worth)
+        numbers = Numbers(weight, step_size, momentum, follows, math.nan, float(self.steps))
         self.online, self.average, self.slots = self.rule.apply(
-            self.online, self.average, self.slots, vector, rate, weight, float(self.steps)
+            self.online, self.average, self.slots, vector, numbers
         )
         assert vector.tolist() == before.tolist(), "the push itself is left alone"
         for each in (self.online, self.average, *self.slots):
@@ -85,7 +94,8 @@ def test_gradients_go_to_the_optimizer_and_weights_to_its_step_size(name, weighe
         rate = 0.02 / t
         weight = 0.5**t if weighed else 1.0
         expected = formula(expected, slots, gradient, weight * rate, t)
-        assert walk.step(gradient, rate, weight) == close(expected)
+        # The momentum is that of changes.
+        assert walk.step(gradient, rate, weight, momentum=0.9) == close(expected)
         for slot, wanted in zip(walk.slots, slots, strict=True):
             assert slot == close(wanted, 1e-5)
 
@@ -94,68 +104,65 @@ def test_gradients_go_to_the_optimizer_and_weights_to_its_step_size(name, weighe
 
 
 def test_a_change_is_added_times_the_step_size_and_its_weight():
-    walk = Walk(make_config(local_updates=4, outer_learning_rate=0.25, outer_momentum=0.0))
+    walk = Walk(make_config(local_updates=4, outer_momentum=0.0))
     assert walk.rule.num_slots == 0
     expected = walk.online.astype(np.float64)
     for change, weight in zip(vectors(5), (1.0, 0.5, 0.1, 0.0, 2.0), strict=True):
         expected = expected + 0.25 * weight * change
-        # The learning rate is the worker's business.
-        assert walk.step(change, rate=123.0, weight=weight) == close(expected)
+        assert walk.step(change, 0.25, weight) == close(expected)
 
 
-def test_changes_may_have_nesterov_momentum():
-    walk = Walk(make_config(local_updates=4, outer_learning_rate=0.7, outer_momentum=0.9))
+@pytest.mark.parametrize("momenta", [[0.9] * 6, [0.5, 0.5, 0.0, 0.0, 0.5, 0.25]], ids=str)
+def test_changes_may_have_nesterov_momentum(momenta):
+    walk = Walk(make_config(local_updates=4))
     assert walk.rule.num_slots == 1
     expected, velocity = walk.online.astype(np.float64), np.zeros(SIZE)
-    for change, weight in zip(vectors(6), (1.0, 1.0, 0.5, 1.0, 0.0, 1.0), strict=True):
+    weights = (1.0, 1.0, 0.5, 1.0, 0.0, 1.0)
+    for change, weight, momentum in zip(vectors(6), weights, momenta, strict=True):
         # A change is the negative of a gradient (Sutskever et al. 2013, in the form of DiLoCo).
         gradient = -weight * change
-        velocity = 0.9 * velocity + gradient
-        expected = expected - 0.7 * (gradient + 0.9 * velocity)
-        assert walk.step(change, rate=123.0, weight=weight) == close(expected)
+        velocity = momentum * velocity + gradient
+        expected = expected - 0.7 * (gradient + momentum * velocity)
+        assert walk.step(change, 0.7, weight, momentum) == close(expected)
         assert walk.slots[0] == close(velocity)
 
 
-def test_the_default_momentum_is_one_half():
-    default = make_config(local_updates=2).parameter_server
-    assert outer_momentum(default) == 0.5
-    none = make_config(local_updates=2, outer_momentum=0.0).parameter_server
-    assert outer_momentum(none) == 0.0
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.75])
-def test_the_default_step_size_depends_on_momentum_and_who_waits_for_whom(momentum):
-    for options, num_workers, wanted in [
-        ({"aggregation": "sync"}, 4, 1.0 - momentum),
-        ({"aggregation": "async"}, 1, 1.0 - momentum),
-        ({"aggregation": "async"}, 4, 0.5 * (1.0 - momentum)),
-        ({"aggregation": "async"}, 2, 0.5**0.5 * (1.0 - momentum)),
-        ({"aggregation": "async"}, 5, (1.0 - momentum) / 5),
-        ({"aggregation": "async", "outer_learning_rate": 0.125}, 4, 0.125),
-        ({"aggregation": "sync", "outer_learning_rate": 0.125}, 4, 0.125),
-        ({"aggregation": "async", "outer_learning_rate": 0.0}, 4, 0.0),
-    ]:
-        config = make_config(local_updates=2, outer_momentum=momentum, **options)
-        rate = outer_learning_rate(config.parameter_server, num_workers)
-        assert rate == pytest.approx(wanted)
-        walk = Walk(config, num_workers)
-        before = walk.online.astype(np.float64)
-        change = vectors(1)[0]
-        # From rest, Nesterov's first step is 1 + momentum times as long.
-        assert walk.step(change) == close(before + wanted * (1 + momentum) * change)
+@pytest.mark.parametrize(
+    ("options", "num_slots"),
+    [
+        ({}, 1),  # its workers may become fewer, down to one, which has a momentum
+        ({"aggregation": "sync"}, 1),
+        ({"outer_momentum": 0.25}, 1),
+        ({"outer_momentum": 0.0}, 0),
+        ({"outer_momentum": 0.0, "aggregation": "sync"}, 0),
+        ({"outer_optimizer": "adam"}, 2),
+        ({"outer_optimizer": "sgd"}, 0),
+    ],
+    ids=str,
+)
+def test_velocity_is_kept_unless_it_is_said_that_there_is_none(options, num_slots):
+    assert Walk(make_config(local_updates=4, **options)).rule.num_slots == num_slots
 
 
 @pytest.mark.parametrize("local_updates", [1, 3])
 @pytest.mark.parametrize("decay", [0.0, 0.9])
-def test_the_average_follows_as_after_that_many_updates(local_updates, decay):
+@pytest.mark.parametrize("worth", [1, 3])
+def test_the_average_follows_as_after_that_many_updates(local_updates, decay, worth):
     walk = Walk(make_config(local_updates=local_updates, average_decay=decay))
     expected = walk.average.astype(np.float64)
     for push in vectors(6):
-        online = walk.step(push, rate=0.05)
-        for _ in range(local_updates):
+        online = walk.step(push, 0.05, worth=worth)
+        for _ in range(worth):
             expected = decay * expected + (1 - decay) * online
         assert walk.average == close(expected)
     assert (walk.average == walk.online).all() == (decay == 0.0)
+
+
+def test_the_average_follows_side_by_side_as_one_after_the_other():
+    rule = Rule(make_config(average_decay=0.9))
+    # Four pushes worth a quarter of an update each keep 0.9 together.
+    assert (1 - rule.average_step(0.25)) ** 4 == pytest.approx(0.9)
+    assert rule.average_step(0.0) == 0.0
 
 
 def outer_adam(x, slots, g, rate, t):
@@ -165,18 +172,18 @@ def outer_adam(x, slots, g, rate, t):
     return x - corrected * slots[0] / (np.sqrt(slots[1]) + 1e-3)
 
 
-@pytest.mark.parametrize(("options", "rate"), [({}, 0.01), ({"outer_learning_rate": 0.3}, 0.3)])
-def test_changes_may_go_to_adam(options, rate):
-    walk = Walk(make_config(local_updates=4, outer_optimizer="adam", **options))
+def test_changes_may_go_to_adam():
+    walk = Walk(make_config(local_updates=4, outer_optimizer="adam"))
     expected, slots = walk.online.astype(np.float64), [np.zeros(SIZE)] * 2
     assert walk.rule.num_slots == 2
     for t, (change, weight) in enumerate(zip(vectors(4), (1.0, 0.5, 2.0, 1.0), strict=True), 1):
-        expected = outer_adam(expected, slots, -weight * change, rate, t)
-        assert walk.step(change, rate=123.0, weight=weight) == close(expected)
+        # It would undo a weight of the change, so the step is weighed.
+        expected = outer_adam(expected, slots, -change, 0.3 * weight, t)
+        assert walk.step(change, 0.3, weight) == close(expected)
 
 
 def test_changes_may_be_added_as_they_are():
     walk = Walk(make_config(local_updates=4, outer_optimizer="sgd"))
     assert walk.rule.num_slots == 0
     before, change = walk.online.astype(np.float64), vectors(1)[0]
-    assert walk.step(change) == close(before + change)
+    assert walk.step(change, momentum=0.9) == close(before + change)

@@ -25,9 +25,6 @@ ROBUST = (
     f"--flagfile={ROOT / 'flags' / 'presets' / 'cartpole.flags'}",
     "--env_module=support.garbage_env",
     "--num_workers=4",
-    "--update_period=2",
-    "--target_update_period=512",
-    "--average_decay=0.999875",
     "--outer_momentum=0",
     "--seed=1",
 )

@@ -20,7 +20,7 @@ def state(updates: int, slots: int = 2) -> State:
     rng = np.random.default_rng(updates)
     vectors = {name: rng.normal(size=5).astype(np.float32) for name in VECTORS}
     kept = tuple(rng.normal(size=5).astype(np.float32) for _ in range(slots))
-    counters = Counters(updates // 2, updates, 10**12, 3)
+    counters = Counters(updates // 2, updates, 10**12, 3, updates // 4)
     return State(**vectors, slots=kept, counters=counters)
 
 
@@ -49,6 +49,19 @@ def test_what_is_saved_is_loaded(slots: int, tmp_path: pathlib.Path) -> None:
     assert_same(found.state, saved)
     assert all(type(count) is int for count in found.state.counters)
     assert_same(checkpoints.load(path).state, saved)
+
+
+def test_the_first_checkpoints_had_no_sequential_updates(tmp_path: pathlib.Path) -> None:
+    path = Checkpoints(tmp_path, keep=3).save_newest(state(70), seconds=12.5)
+    with np.load(path) as data:
+        fields = {name: data[name] for name in data.files}
+    assert fields["counters"].tolist() == [35, 70, 10**12, 3, 17]
+    np.savez(path, **{**fields, "counters": fields["counters"][:4]})
+    loaded = checkpoints.load(path)
+    # Each update then counted for itself.
+    assert loaded.state.counters == Counters(35, 70, 10**12, 3, 70)
+    assert all(type(count) is int for count in loaded.state.counters)
+    assert (loaded.state.online == state(70).online).all()
 
 
 def test_nothing_saved_is_none(tmp_path: pathlib.Path) -> None:

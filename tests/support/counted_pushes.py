@@ -127,7 +127,9 @@ class SlowServer(ParameterHost):
         return methods | {"decide": decide}
 
 
-def differences(store: ParameterStore, tallies: list[dict[str, int]], tickets: int) -> list[str]:
+def differences(
+    store: ParameterStore, tallies: list[dict[str, int]], tickets: int, num_workers: int
+) -> list[str]:
     """What is not as if every ticket had been pushed once."""
     everyone = range(1, tickets + 1)
     expected = {
@@ -146,6 +148,10 @@ def differences(store: ParameterStore, tallies: list[dict[str, int]], tickets: i
         for name in expected
         if tally[name] != expected[name]
     ]
+    # A push is worth its 2 updates over the workers that push, who die and come back.
+    worth = tallies[0]["sequential_updates"]
+    if not 2 * tickets // num_workers <= worth <= 2 * tickets:
+        found.append(f"{worth} sequential updates of {tickets} pushes")
     state = store.state()
     counts = INITIAL + np.bincount([ticket % CLASSES for ticket in everyone], minlength=CLASSES)
     for i, part in enumerate(state.online.reshape(store.num_ps, PART)):

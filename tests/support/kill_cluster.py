@@ -231,7 +231,7 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
             "lost_results": killer.lost_results,
             "all_dead": killer.all_dead,
             "then_behind": killer.behind,
-            "differences": differences(store, tallies, killer.tickets),
+            "differences": differences(store, tallies, killer.tickets, NUM_WORKERS),
             "tallies": tallies,
             "seconds": round(time.monotonic() - started, 1),
         }

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server.rule import Rule
+from ps_dqn.parameter_server.rule import Numbers, Rule
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.parameter_server.target import TargetRule
 from ps_dqn.state import Counters, State
@@ -12,9 +12,8 @@ from ps_dqn.state import Counters, State
 class NumpyVectors:
     """The reference of `vectors.Vectors`: the same rules, step by step."""
 
-    def __init__(self, config: Config, num_workers: int, initial: np.ndarray):
-        self._rule = Rule(config, num_workers)
-        self._share = np.float32(TargetRule(config).share)
+    def __init__(self, config: Config, initial: np.ndarray):
+        self._rule, self._target_rule = Rule(config), TargetRule(config)
         initial = initial.astype(np.float32)
         self._online, self._target, self._average = initial, initial.copy(), initial.copy()
         self._frozen = initial.copy()
@@ -24,14 +23,24 @@ class NumpyVectors:
     def size(self) -> int:
         return len(self._online)
 
-    def step(self, vector, rate, weight, step, copies_target) -> None:
+    def step(self, combined, step, copies_target) -> None:
+        worth = combined.sequential_updates
+        share = np.float32(self._target_rule.share(worth))
+        numbers = Numbers(
+            combined.weight,
+            combined.step_size,
+            combined.momentum,
+            self._rule.average_step(worth),
+            share,
+            float(step),
+        )
         self._online, self._average, self._slots = self._rule.apply(
-            self._online, self._average, self._slots, vector, rate, weight, float(step)
+            self._online, self._average, self._slots, combined.vector, numbers
         )
         if copies_target:
             self._target = self._online
-        elif self._share:
-            self._target = self._target + self._share * (self._online - self._target)
+        elif share:
+            self._target = self._target + share * (self._online - self._target)
 
     def online(self) -> np.ndarray:
         return self._online
@@ -58,5 +67,4 @@ def make_shard(
     config: Config, session: int, num_ps: int, num_workers: int, initial: np.ndarray
 ) -> Shard:
     """A shard of NumPy arrays."""
-    vectors = NumpyVectors(config, num_workers, initial)
-    return Shard(config, session, num_ps, num_workers, vectors)
+    return Shard(config, session, num_ps, num_workers, NumpyVectors(config, initial))

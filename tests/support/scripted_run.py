@@ -22,7 +22,7 @@ from ps_dqn.telemetry.vitals import Vitals
 from support.reports import report
 
 # What each closure adds to the run.
-STEP = Counters(version=1, updates=10, env_steps=100, episodes=1)
+STEP = Counters(version=1, updates=10, env_steps=100, episodes=1, sequential_updates=10)
 
 
 class ScriptedRun:
@@ -32,7 +32,7 @@ class ScriptedRun:
         """Answers evaluations with these returns, one after the other."""
         self._evaluations = iter(evaluations)
         self._waiting: collections.deque[Outcome] = collections.deque()
-        self._counters = Counters(0, 0, 0, 0)
+        self._counters = Counters(0, 0, 0, 0, 0)
         self.num_evaluations = 0
         self.train = self.freeze = None
 

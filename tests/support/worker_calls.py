@@ -119,7 +119,7 @@ class Worker:
     def restore(self, env_steps: int) -> None:
         for shard in self.shards:
             vector = shard.frozen()
-            state = State(vector, vector, vector, (), Counters(3, 6, env_steps, 2))
+            state = State(vector, vector, vector, (), Counters(3, 6, env_steps, 2, 6))
             shard.restore(state)
 
 

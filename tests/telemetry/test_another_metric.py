@@ -35,7 +35,7 @@ from ps_dqn.telemetry.writers import Writers
 
 folder = pathlib.Path(sys.argv[1])
 directory.create(folder)
-start = Counters(0, 0, 0, 0)
+start = Counters(0, 0, 0, 0, 0)
 progress, vitals = Progress(start), Vitals(RunFigures.planned(Config(), 2))
 observer = Observer(vitals, PlainDisplay(Console(quiet=True), 60.0), Writers(folder, start))
 

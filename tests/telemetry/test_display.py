@@ -25,7 +25,7 @@ def figures(recent: dict[str, float] | None = None, **values: object) -> RunFigu
         "state": "training",
         "env_steps_goal": 10_000,
         "seconds": 2.0,
-        "counters": Counters(3, 192, 1536, 20),
+        "counters": Counters(3, 192, 1536, 20, 96),
         "eval_return": 30.25,
         "best_return": 31.5,
         "target_return": 475.0,

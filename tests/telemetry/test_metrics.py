@@ -28,14 +28,18 @@ def test_interval_arithmetic() -> None:
     assert math.isnan(values["train/episode_return"])
 
 
+def of_run(counters: Counters) -> dict[str, int]:
+    return {f"run_{name}": count for name, count in counters._asdict().items()}
+
+
 def test_progress_is_where_the_newest_report_was() -> None:
-    progress = Progress(Counters(100, 6400, 51200, 7))
-    progress.add(report(worker=0, run_version=103, run_updates=6592, run_env_steps=52724,
-                        run_episodes=10, updates=128, time_pull=0.5))  # fmt: skip
+    progress = Progress(Counters(100, 6400, 51200, 7, 3200))
+    newest = Counters(103, 6592, 52724, 10, 3296)
+    progress.add(report(worker=0, **of_run(newest), updates=128, time_pull=0.5))
     # Heard of later, although its last push was earlier.
-    progress.add(report(worker=1, run_version=102, run_updates=6528, run_env_steps=52212,
-                        run_episodes=9, updates=64, time_pull=0.25))  # fmt: skip
-    assert progress.counters == Counters(103, 6592, 52724, 10)
+    earlier = Counters(102, 6528, 52212, 9, 3264)
+    progress.add(report(worker=1, **of_run(earlier), updates=64, time_pull=0.25))
+    assert progress.counters == newest
     assert all(type(count) is int for count in progress.counters)
     rows = progress.session.ledger.rows()
     assert [rows[worker]["updates_made"] for worker in (0, 1)] == [128, 64]
@@ -43,7 +47,7 @@ def test_progress_is_where_the_newest_report_was() -> None:
 
 
 def test_train_row() -> None:
-    progress = Progress(Counters(0, 0, 0, 0))
+    progress = Progress(Counters(0, 0, 0, 0, 0))
     # Before the interval: counts for what is of the whole run.
     progress.add(report(worker=0, bytes_pulled=1000, bytes_pushed=100, replay_size=1))
     progress.interval = Interval(started=10.0)
@@ -103,7 +107,7 @@ def test_train_row() -> None:
 
 
 def test_the_slowest_worker_is_seen_against_the_median() -> None:
-    progress = Progress(Counters(0, 0, 0, 0))
+    progress = Progress(Counters(0, 0, 0, 0, 0))
     for worker, seconds in enumerate((1.0, 2.0, 6.0)):
         progress.add(report(worker=worker, updates=10, time_gradient=seconds, time_waiting=50.0))
     row = progress.train_row(1.0, balance=1.0)
@@ -111,14 +115,14 @@ def test_the_slowest_worker_is_seen_against_the_median() -> None:
 
 
 def test_a_worker_without_an_update_does_not_hide_the_slowest() -> None:
-    progress = Progress(Counters(0, 0, 0, 0))
+    progress = Progress(Counters(0, 0, 0, 0, 0))
     progress.add(report(worker=0))
     progress.add(report(worker=1, updates=10, time_gradient=2.0))
     assert progress.train_row(1.0, balance=1.0)["workers/slowest"] == 1.0
 
 
 def test_what_is_not_measured_lately_is_what_was_before() -> None:
-    progress = Progress(Counters(0, 0, 0, 0))
+    progress = Progress(Counters(0, 0, 0, 0, 0))
     assert math.isnan(progress.recent_values(1.0)["train/episode_return"])
     progress.add(report(episodes=2, return_sum=9.0, updates=4))
     assert progress.recent_values(2.0)["train/episode_return"] == 4.5
@@ -130,7 +134,7 @@ def test_what_is_not_measured_lately_is_what_was_before() -> None:
 
 
 def test_an_interval_of_no_length_has_finite_rates() -> None:
-    progress = Progress(Counters(0, 0, 0, 0), now=5.0)
+    progress = Progress(Counters(0, 0, 0, 0, 0), now=5.0)
     progress.add(report(env_steps=8))
     assert math.isfinite(progress.train_row(5.0, 1.0)["rate/env_steps_per_second"])
 

@@ -29,7 +29,7 @@ RUN = RunFigures(
     workers=8,
     checkpoint_period=60.0,
     staleness_bound=20,
-    counters=Counters(version=70, updates=4480, env_steps=35_840, episodes=123),
+    counters=Counters(70, updates=4480, env_steps=35_840, episodes=123, sequential_updates=2240),
     eval_return=-3.25,
     best_return=0.0,
     workers_reporting=7,

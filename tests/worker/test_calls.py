@@ -52,7 +52,7 @@ def test_what_a_closure_is_given_fits_its_specs(worker: Worker) -> None:
     acted = calls.Acted(np.zeros(2, np.int32), np.zeros((2, config.state_size), np.float32))
     assert_fits(worker.call("step", *acted), acting)
     worker.collect()
-    assert_fits(worker.sample(), Sampled.specs(zero_batch(config, environment)))
+    assert_fits(worker.sample(), Sampled.specs(zero_batch(config, environment), acting))
     assert_fits(worker.pack(1.0), Packed.specs(NUM_PS))
     worker.push()
     assert_fits(worker.requests, calls.requests(NUM_PS))

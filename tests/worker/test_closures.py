@@ -1,6 +1,7 @@
 """The training closure against the same updates in one process."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -44,8 +45,12 @@ def linear(start: float, end: float, length: int, step: int) -> np.float32:
 class OneWorker:
     """What a worker does between a pull and a push, in this process and without the host."""
 
-    def __init__(self, config: Config, index: int, network):
+    def __init__(self, config: Config, index: int, network, workers: int = 1):
         self._config, self._network = config, network
+        # `update_period` is 4 and so is the number of environments: one step for each update of
+        # all workers.
+        self._steps_per_push = config.parameter_server.local_updates / workers
+        self._owed = 0.0
         self._actor = Actor(config, index)
         num_slots = local_optimizer_slots(config)
         self._slots, self._steps = np.zeros((num_slots, network.num_parameters), np.float32), 0
@@ -58,9 +63,11 @@ class OneWorker:
         start, end = learning.learning_rate, learning.learning_rate_end
         rate = linear(start, end, learning.learning_rate_decay_steps, env_steps)
         updates = self._config.parameter_server.local_updates
+        self._owed += self._steps_per_push
+        to_make = math.floor(self._owed)
+        self._owed -= to_make
         made, memory = 0, self._actor.memory
-        # `update_period` is 4 and so is the number of environments: one step for each update.
-        while made < updates or not memory.is_warm:
+        while made < to_make or not memory.is_warm:
             observations, state = self._actor.acting
             greedy = q_values(self._network, online, observations).numpy().argmax(-1)
             self._actor.step(greedy, state, epsilon)
@@ -102,7 +109,7 @@ def test_a_closure_does_what_one_process_does(played, scenario, config):
         single = played[scenario]
         np.testing.assert_allclose(single["online"][update - 1], online, atol=1e-5)
         np.testing.assert_allclose(single["target"][update - 1], target, atol=1e-5)
-        expected_counters = [update, update, env_steps, episodes]
+        expected_counters = [update, update, env_steps, episodes, update]
         np.testing.assert_array_equal(single["counters"][update - 1], expected_counters)
         report = Report(*single["reports"][update - 1])
         assert report.counters == tuple(expected_counters)
@@ -124,10 +131,10 @@ def test_a_round_does_what_one_process_does_with_the_mean(coordinator, tmp_path,
     plain = {} if local_updates == 1 else {"outer_momentum": 0.0}
     config = sync_config(local_updates=local_updates, **plain)
     online, network = start_of(config)
-    workers = [OneWorker(config, i, network) for i in range(2)]
+    workers = [OneWorker(config, i, network, workers=2) for i in range(2)]
     optimizer = optimizers.build(config.learning)
     target, slots = online, [tf.zeros_like(online)] * optimizer.num_slots
-    rounds = updates = env_steps = episodes = 0
+    rounds = env_steps = episodes = 0
     while env_steps < config.run.total_env_steps:
         pushed = [worker.work(online, target, env_steps) for worker in workers]
         mean = (pushed[0][0] + pushed[1][0]) / 2
@@ -136,19 +143,20 @@ def test_a_round_does_what_one_process_does_with_the_mean(coordinator, tmp_path,
             online, slots = optimizer.apply(online, slots, mean, pushed[0][-1], step)
         else:
             online = online + mean
-        before = updates
-        rounds, updates = rounds + 1, updates + 2 * local_updates
+        before = rounds * local_updates  # those of both are made side by side
+        rounds += 1
         env_steps, episodes = (
             env_steps + sum(each[1] for each in pushed), episodes + sum(each[2] for each in pushed)
         )  # fmt: skip
-        if before // 6 < updates // 6:
+        if before // 6 < rounds * local_updates // 6:
             target = online
     assert rounds >= 4
     with make_training(coordinator, config, tmp_path) as (training, store):
         assert training.run().reason == "finished"
         state = store.state()
     # Counted by the log, so that no push more or less than these rounds was applied.
-    assert state.counters == (rounds, updates, env_steps, episodes)
+    updates = rounds * local_updates
+    assert state.counters == (rounds, 2 * updates, env_steps, episodes, updates)
     np.testing.assert_allclose(state.online, online, atol=2e-5)
     np.testing.assert_allclose(state.target, target, atol=2e-5)
 

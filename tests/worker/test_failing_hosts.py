@@ -29,7 +29,7 @@ def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(
         assert "RuntimeError: the ball burst" in error.decode()
         assert "catch_env.py" in error.decode()
     after = store.state()
-    assert after.counters == before.counters == (0, 0, 0, 0)
+    assert after.counters == before.counters == (0, 0, 0, 0, 0)
     np.testing.assert_array_equal(after.online, before.online)
     np.testing.assert_array_equal(after.target, before.target)
     # Evaluations say so too.
@@ -60,7 +60,7 @@ def test_training_raises_what_a_worker_raised(coordinator, tmp_path):
         pytest.raises(WorkerError, match="the ball burst"),
     ):
         training.run()
-    assert store.counters() == (0, 0, 0, 0)
+    assert store.counters() == (0, 0, 0, 0, 0)
     assert list(tmp_path.glob("*.npz")) == []
 
 
@@ -74,7 +74,7 @@ def test_training_refuses_what_a_worker_refused(coordinator, tmp_path):
         training.run()
     said = r"--replay_files: worker [01] has no place for them; start it with --worker_dir"
     assert re.fullmatch(said, str(caught.value))
-    assert store.counters() == (0, 0, 0, 0)
+    assert store.counters() == (0, 0, 0, 0, 0)
 
 
 def fail_with_words(*_):

@@ -42,10 +42,11 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     worker.pack(2.0, slots=7.0, loss=0.5)
     verdict = worker.push()
     # 7 steps of 2 environments, of which one each was a reset; both ended an episode.
-    assert verdict == (Kind.APPLIED, 0, 0, 1, 2, 12, 2)
+    # 2 updates beside those of three others, which is half a sequential one.
+    assert verdict == (Kind.APPLIED, 0, 0, 1, 2, 12, 2, 0)
 
     got = worker.report()
-    assert (got.worker, got.counters) == (3, (1, 2, 12, 2))
+    assert (got.worker, got.counters) == (3, (1, 2, 12, 2, 0))
     assert (got.pushes, got.refused, got.withheld) == (1, 0, 0)
     assert (got.updates, got.env_steps, got.episodes) == (2, 12, 2)
     assert (got.td_loss, got.q_values, got.grad_norm) == (0.5, 3.0, 5.0)
@@ -96,6 +97,34 @@ def test_each_push_has_the_steps_since_the_last_and_a_ticket_of_its_own(opened: 
     again = messages.unpack(PushHeader, worker.packed.header)
     assert (again.ticket, again.oldest) == (11, 9)
     assert again.attempt != headers[0].attempt
+
+
+@pytest.mark.usefixtures("looks_back_on_three_rounds")
+def test_fractions_of_a_step_are_made_for_a_later_push(opened: Open) -> None:
+    # A push of 2 updates beside another worker's brings 1 sequential update, so 1 environment step
+    # is to be made for it: half a step of 2 environments.
+    worker = opened(num_workers=2, update_period=1, min_replay_size=2)
+    made = []
+    for _ in range(10):
+        pulled = worker.pull()
+        made.append(worker.collect() if pulled.acting.should_act else 0)
+        worker.sample()
+        worker.pack(0.0)
+        worker.push()
+    # First until replay is warm. From the seventh pull on nobody else has pushed for long, so all
+    # of the steps are this worker's.
+    assert made == [2, 1, 0, 1, 0, 1, 1, 1, 1, 1]
+
+
+def test_steps_below_one_for_each_update_are_made(opened: Open) -> None:
+    # 2 updates with half a step each are 1 step, half a step of 2 environments.
+    worker = opened(update_period=0.5, min_replay_size=2)
+    headers = []
+    for _ in range(9):
+        worker.exchange()
+        headers.append(messages.unpack(PushHeader, worker.packed.header))
+    # The toy's fourth step ends its episode, and what follows is a reset, which is no step.
+    assert [each.env_steps for each in headers] == [4, 2, 0, 2, 0, 0, 0, 2, 0]
 
 
 NOT_FINITE = {

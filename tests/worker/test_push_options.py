@@ -96,7 +96,7 @@ def test_no_number_that_is_not_finite_reaches_the_servers(coordinator):
     after = store.state()
     for name in ("online", "target", "average", "slots"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
-    assert after.counters == (0, 0, report.env_steps, 0)
+    assert after.counters == (0, 0, report.env_steps, 0, 0)
 
 
 # Bytes of n numbers; int8 has a scale for each 256 of them.

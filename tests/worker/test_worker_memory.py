@@ -45,7 +45,7 @@ def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
     assert seen[:12] == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]
 
     # The next push goes on where this one ended.
-    should_push, drawn = worker.sample()
+    should_push, drawn, _ = worker.sample()
     worker.pack(0.0)
     worker.push()
     pulled = worker.pull()
@@ -92,7 +92,7 @@ def test_networks_without_a_state_have_none(opened: Open) -> None:
 
 def draws_of(worker: Worker, episode: int, time: int) -> tuple[np.ndarray, np.ndarray]:
     """Where a step is in a sample, bool [M, B], and the weights."""
-    should_push, drawn = worker.sample()
+    should_push, drawn, _ = worker.sample()
     assert should_push == 1
     assert isinstance(drawn, Transitions)
     return (drawn.observations == [episode, time]).all(-1), drawn.weights

@@ -1,0 +1,108 @@
+"""How a run follows the number of its workers: one rule, so that more of them pay.
+
+What the options say is of the run, as one worker alone would make it, and N workers share it out:
+environments, replay and what it must hold at first. Each keeps 1/N of the newest experience, so old
+experience leaves it as soon as one worker's would, and each episode is as long after so many
+environment steps of all. (With 64 environments and 50,000 transitions for each of 8 workers, a run
+learns from its first random actions for 400,000 steps, and has seen 80 steps of an episode when one
+worker has solved CartPole.)
+
+Workers learn side by side, each from parameters that all of them move. N pushes of as many workers,
+each counting 1/N, take the parameters as far as one worker's push would alone, on the mean of N
+times as many minibatches. So updates that are made side by side are one step of the way, and what
+counts updates (the period of collecting, the target's, the moving average's horizon) counts steps
+of the way: *sequential updates*. A worker makes an update for each `update_period` environment
+steps of all workers, not of its own; otherwise N workers would go 1/N of the way with the same
+experience, and take N times as much of it to learn the same.
+
+N is the number of workers that push, as the parameter servers see it: it falls when some are lost
+and rises when they are back.
+"""
+
+import dataclasses
+import math
+from typing import TypeVar
+
+from ps_dqn.config import capacity
+from ps_dqn.config.run import OUTER_ADAM_STEP, OUTER_MOMENTUM, ParameterServer
+from ps_dqn.config.topics import Topics
+
+C = TypeVar("C", bound=Topics)
+
+
+def share_out(config: C, num_workers: int) -> C:
+    """What is left of a run to each of so many workers.
+
+    With rollouts nothing is shared out: each worker makes its own and learns from it.
+    """
+    environment, replay = config.environment, config.replay
+    if num_workers == 1 or replay.replay == "rollout":
+        return config
+    if environment.num_envs_per_worker is None:
+        num_envs = math.ceil(environment.num_envs / num_workers)
+        environment = dataclasses.replace(environment, num_envs=num_envs)
+    transitions = capacity.of(replay)
+    if transitions is not None:
+        share = math.ceil(transitions / num_workers)
+        replay = dataclasses.replace(replay, replay_capacity=share)
+    least = math.ceil(replay.min_replay_size / num_workers)
+    replay = dataclasses.replace(replay, min_replay_size=least)
+    if replay.replay == "recent":
+        smallest = math.ceil(replay.recency_min_size / num_workers)
+        replay = dataclasses.replace(replay, recency_min_size=smallest)
+    return dataclasses.replace(config, environment=environment, replay=replay)
+
+
+def applies_gradients(options: ParameterServer) -> bool:
+    """Whether each push is a gradient that the servers' optimizer makes a step of its own of."""
+    return options.local_updates == 1 and not options.is_synchronous
+
+
+def momentum(options: ParameterServer, workers: int) -> float:
+    """Nesterov momentum of pushed changes.
+
+    Pushes that come while a worker computes act as a momentum of 1 - 1/N (Mitliagkas et al. 2016,
+    arXiv:1605.09774), so as much less is added where workers do not wait for each other.
+    """
+    if options.outer_momentum is not None:
+        return options.outer_momentum
+    implicit = 0.0 if options.is_synchronous else 1.0 - 1.0 / workers
+    return max(OUTER_MOMENTUM - implicit, 0.0)
+
+
+def step_size(options: ParameterServer, workers: int) -> float:
+    """Of pushed changes; momentum multiplies a lasting one by 1 / (1 - momentum)."""
+    if options.outer_learning_rate is not None:
+        return options.outer_learning_rate
+    if options.outer_optimizer == "adam":
+        return OUTER_ADAM_STEP
+    return 1.0 - momentum(options, workers) if options.outer_optimizer == "nesterov" else 1.0
+
+
+def share(options: ParameterServer, workers: int) -> float:
+    """What a push counts: 1/N; 1 where it is a step of its own or a round's mean, or is said."""
+    is_said = options.outer_learning_rate is not None
+    if applies_gradients(options) or options.is_synchronous or is_said:
+        return 1.0
+    return 1.0 / workers
+
+
+def sequential_updates(options: ParameterServer, workers: int) -> float:
+    """Steps of the way that one worker's push brings.
+
+    Args:
+        options: how workers push.
+        workers: N; in rounds, those whose pushes make one.
+    """
+    return 1.0 if applies_gradients(options) else options.local_updates / workers
+
+
+def env_steps_per_push(config: Topics, workers: int) -> float:
+    """Environment steps that a worker collects for each of its pushes, resets counted as steps.
+
+    A rollout is learned from once, so with it every worker makes the updates of its own steps.
+    """
+    options = config.parameter_server
+    if config.replay.replay == "rollout":
+        return options.update_period * options.local_updates
+    return options.update_period * sequential_updates(options, workers)

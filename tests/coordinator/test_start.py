@@ -1,0 +1,87 @@
+"""What is settled before a run: whether steps overlap, and what evaluations are made in."""
+
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator import start
+from ps_dqn.errors import UsageError
+from ps_dqn.worker.actor import Evaluation
+
+
+class Waiting(gymnasium.Env):
+    """Waits in each step; `size` numbers are seen."""
+
+    def __init__(self, wait: float = 0.0, size: int = 2, fails: bool = False):
+        self.observation_space = gymnasium.spaces.Box(0, 1, (size,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self._wait, self._size, self._fails = wait, size, fails
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        return np.zeros(self._size, np.float32), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        time.sleep(self._wait)
+        if self._fails:
+            raise ValueError("the simulator\nis gone")
+        return np.zeros(self._size, np.float32), 1.0, False, False, {}
+
+
+gymnasium.register("TestStart/Waiting-v0", Waiting, disable_env_checker=True)
+
+
+def overlap(**values: Any) -> str:
+    config = Config.from_values({"env_id": "TestStart/Waiting-v0", **values})
+    return start.look_at_environment(config)[0].parameter_server.overlap
+
+
+def test_slow_environments_are_stepped_while_workers_learn() -> None:
+    assert overlap(env_kwargs='{"wait": 0.002}') == "on"
+    assert overlap() == "off"
+
+
+def test_an_environment_whose_steps_fail_is_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match=r"first steps fail \(.*the simulator is gone"):
+        overlap(env_kwargs='{"fails": true}')
+
+
+def test_what_is_said_is_done() -> None:
+    assert overlap(env_kwargs='{"wait": 0.002}', overlap="off") == "off"
+    assert overlap(overlap="on") == "on"
+
+
+ROLLOUT = {"replay": "rollout", "target_update_period": 0, "n_step": 1, "double_dqn": False}
+
+
+def test_rollouts_are_learned_from_before_the_next_steps() -> None:
+    assert overlap(env_kwargs='{"wait": 0.002}', **ROLLOUT) == "off"
+    with pytest.raises(UsageError, match="--overlap=on: does not go with --replay=rollout"):
+        Config.from_values({**ROLLOUT, "overlap": "on"})
+
+
+def evaluated_in(kwargs: str) -> Config:
+    return Config.from_values({"env_id": "TestStart/Waiting-v0", "eval_env_kwargs": kwargs})
+
+
+def test_evaluations_have_keyword_arguments_of_their_own() -> None:
+    plain = evaluated_in("").environment
+    assert plain.in_evaluations == plain
+    config = evaluated_in('{"size": 3}')
+    assert config.environment.in_evaluations.env_kwargs == '{"size": 3}'
+    evaluation = Evaluation(config, episodes=2)
+    assert evaluation.begin(0).shape == (2, 3)
+    evaluation.environments.close()
+
+
+def test_evaluations_in_something_else_are_refused() -> None:
+    with pytest.raises(UsageError, match=r'--eval_env_kwargs=\{"size": 3\}: observations'):
+        start.look_at_environment(evaluated_in('{"size": 3}'))
+    _, same = start.look_at_environment(evaluated_in('{"wait": 0.0}'))
+    assert same.observation_shape == (2,)
+    for text, words in (("{", "not JSON"), ("[]", "must be a JSON object")):
+        with pytest.raises(UsageError, match=f"--eval_env_kwargs=.*{words}"):
+            evaluated_in(text)

@@ -1,0 +1,132 @@
+"""Environments that are stepped while their worker learns.
+
+The toy environment is that of `support/paying_env.py`.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support.small import SMALL, make_closures
+from support.worker_calls import Open, Worker
+
+from ps_dqn.config import Config
+
+OVERLAP = {"overlap": "on"}
+
+
+def first_push(worker: Worker) -> None:
+    """One pull, until replay is warm, and one push."""
+    assert worker.pull().acting.should_act == 1
+    worker.collect()
+    worker.sample()
+    worker.pack(0.0)
+    worker.push()
+
+
+def test_without_it_steps_are_made_before_the_minibatches_are_drawn(opened: Open) -> None:
+    worker = opened(overlap="off")
+    first_push(worker)
+    size = worker.host._learning.actor.memory.size
+    assert worker.pull().acting.should_act == 1
+    worker.collect()
+    sampled = worker.sample()
+    assert sampled.acting.should_act == 0
+    assert worker.host._learning.actor.memory.size > size
+
+
+def test_steps_are_made_after_the_minibatches_are_drawn(opened: Open) -> None:
+    worker = opened(**OVERLAP)
+    first_push(worker)
+    memory = worker.host._learning.actor.memory
+    size = memory.size
+    assert worker.pull().acting.should_act == 0, "replay is warm: it draws at once"
+    sampled = worker.sample()
+    assert memory.size == size
+    assert sampled.acting.should_act == 1
+    # Two local updates of one step each, and two environments.
+    assert worker.collect() == 1
+    assert memory.size > size
+    worker.pack(0.0)
+    verdict = worker.push()
+    assert verdict.env_steps == worker.report().env_steps, "they are counted with this push"
+
+
+def test_before_replay_is_warm_steps_come_first_and_count(opened: Open) -> None:
+    worker = opened(**OVERLAP)
+    assert worker.pull().acting.should_act == 1
+    made = worker.collect()
+    assert made > 1
+    assert worker.sample().acting.should_act == 0, "more than was owed is made already"
+
+
+@pytest.fixture(scope="module")
+def graph(coordinator: Any) -> tf.Graph:
+    """Of a training closure that overlaps."""
+    config = Config.from_values({**SMALL, "local_updates": 4, **OVERLAP})
+    _, closures = make_closures(config, num_ps=1, num_workers=2)
+    return closures.train.graph
+
+
+def body(graph: tf.Graph) -> tf.Graph:
+    """What a closure repeats for each push."""
+    loops = [each for each in graph.get_operations() if each.type in ("While", "StatelessWhile")]
+    [name] = {each.get_attr("body").name for each in loops}
+    return graph._get_function(name).graph
+
+
+def method(operation: tf.Operation) -> str:
+    return tf.get_static_value(operation.inputs[0]).item().decode()
+
+
+def ancestors(operation: tf.Operation, seen: set[str] | None = None) -> set[str]:
+    """Names of all that must end before it begins."""
+    seen = set() if seen is None else seen
+    for each in [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]:
+        if each.name not in seen:
+            seen.add(each.name)
+            ancestors(each, seen)
+    return seen
+
+
+def test_learning_and_stepping_do_not_wait_for_each_other(graph: tf.Graph) -> None:
+    push = body(graph)
+    sampled = next(each for each in calls(push) if method(each) == "sample")
+    after = [
+        each
+        for each in push.get_operations()
+        if each.type in ("While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")
+        and sampled.name in ancestors(each)
+    ]
+    stepping = [each for each in after if each.type == "While"]
+    learning = [each for each in after if each.type != "While"]
+    assert len(stepping) == 1
+    assert learning
+    for each in learning:
+        assert stepping[0].name not in ancestors(each)
+        assert each.name not in ancestors(stepping[0])
+
+
+def calls(graph: tf.Graph) -> list[tf.Operation]:
+    return [each for each in graph.get_operations() if each.type == "PyFunc"]
+
+
+def test_a_worker_alone_makes_the_same_run_twice() -> None:
+    def play() -> list[list[float]]:
+        worker = Worker(overlap="on", epsilon_start=0.5, epsilon_end=0.5)
+        drawn = []
+        worker.begin()
+        for _ in range(4):
+            if worker.pull().acting.should_act:
+                worker.collect()
+            sampled = worker.sample()
+            if sampled.acting.should_act:
+                worker.collect()
+            drawn.append(np.ravel(sampled.batch.observations).tolist())
+            worker.pack(0.0)
+            worker.push()
+        worker.host.close()
+        return drawn
+
+    assert play() == play()
