@@ -46,6 +46,11 @@ class Environment:
     )
 
     @property
+    def envs_per_worker(self) -> int:
+        """Environments that a worker steps together, this being its share of the run."""
+        return self.num_envs_per_worker or self.num_envs
+
+    @property
     def in_evaluations(self) -> "Environment":
         """The environment that evaluations are made in."""
         kwargs = self.eval_env_kwargs or self.env_kwargs

@@ -56,8 +56,7 @@ def check(config: Topics, transitions: int, flag: str) -> None:
         UsageError: with the flags, their values and what to do.
     """
     environment, drawn = config.environment, item(config)
-    envs = environment.num_envs_per_worker or environment.num_envs
-    wanted = config.replay.min_replay_size
+    envs, wanted = environment.envs_per_worker, config.replay.min_replay_size
     if wanted > transitions:
         raise UsageError(f"--min_replay_size={wanted}: must not exceed {flag}")
     # Beside its first row a draw needs the others it spans, rows up to where an item may begin, and

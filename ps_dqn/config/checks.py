@@ -203,8 +203,7 @@ def _check_rollout(config: Topics) -> None:
             f"--update_period={period:g} (each step is learned from batch_size / update_period "
             f"times)"
         )
-    environment = config.environment
-    env_steps, envs = updates * period, environment.num_envs_per_worker or environment.num_envs
+    env_steps, envs = updates * period, config.environment.envs_per_worker
     if env_steps % envs:
         raise UsageError(
             f"--local_updates={updates} times --update_period={period:g} is {env_steps:g} "

@@ -71,11 +71,6 @@ class Config(Topics):
             raise UsageError(f"each of {num_workers} workers has its share: {error}") from None
 
     @property
-    def envs_per_worker(self) -> int:
-        """Environments that a worker steps together, this being its share of the run."""
-        return self.environment.num_envs_per_worker or self.environment.num_envs
-
-    @property
     def state_size(self) -> int:
         """Numbers of the recurrent state of one environment; 0 without one."""
         return 2 * self.network.recurrent_size
@@ -83,11 +78,11 @@ class Config(Topics):
     @property
     def vector_steps_per_rollout(self) -> int:
         """Steps of a worker's vector environment that a push learns from (replay=rollout)."""
-        return round(scaling.env_steps_per_push(self, 1) / self.envs_per_worker)
+        return round(scaling.env_steps_per_push(self, 1) / self.environment.envs_per_worker)
 
     def vector_steps_per_push(self, workers: int) -> float:
         """Steps of a worker's vector environment for each of its pushes, where so many push."""
-        return scaling.env_steps_per_push(self, workers) / self.envs_per_worker
+        return scaling.env_steps_per_push(self, workers) / self.environment.envs_per_worker
 
     def env_steps_per_closure(self, workers: int) -> float:
         """Environment steps of one closure, where so many workers push."""

@@ -170,7 +170,7 @@ def _announcement(command: Command, environment: EnvironmentSpec) -> str:
         "remote": "remote tasks",
     }
     shape = "×".join(str(size) for size in environment.observation_shape) or "1"
-    num_environments = config.envs_per_worker
+    num_environments = config.environment.envs_per_worker
     return (
         f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
         f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}, "

@@ -103,7 +103,7 @@ def batch_specs(
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout
-        envs = config.envs_per_worker
+        envs = config.environment.envs_per_worker
         sizes |= {"T": config.vector_steps_per_rollout, "E": envs}
     elif item.sequence_length:
         kind = Sequences

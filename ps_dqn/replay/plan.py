@@ -70,7 +70,7 @@ def plan_replay(config: Config, environment: EnvironmentSpec) -> Plan:
     Raises:
         UsageError: what fits is too little, or observations cannot be kept as wanted.
     """
-    replay, envs = config.replay, config.envs_per_worker
+    replay, envs = config.replay, config.environment.envs_per_worker
     contents = _contents(config, environment)
     limit = budget.parse(replay.replay_memory) if replay.replay_memory else None
     transitions = capacity.of(replay)
@@ -107,7 +107,7 @@ def make_memory(
     if config.replay.replay == "rollout":
         return RolloutBuffer(
             config.vector_steps_per_rollout,
-            config.envs_per_worker,
+            config.environment.envs_per_worker,
             environment.observation_shape,
             environment.observation_dtype,
             config.learning.gamma,
@@ -166,7 +166,7 @@ def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
             )
         compressed_bytes = max(observation_bytes // EXPECTED_RATIO, 1)
     return budget.Contents(
-        num_envs=config.envs_per_worker,
+        num_envs=config.environment.envs_per_worker,
         observation_bytes=observation_bytes,
         frame_stack=frames,
         compressed_bytes=compressed_bytes,
@@ -179,7 +179,7 @@ def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
 
 def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes: int) -> Layout:
     return Layout(
-        num_envs=config.envs_per_worker,
+        num_envs=config.environment.envs_per_worker,
         rows=rows,
         observation_shape=environment.observation_shape,
         observation_dtype=environment.observation_dtype,

@@ -54,7 +54,7 @@ class Actor:
             worker: index; seeds differ by it.
             folder: where replay is kept; None keeps it in memory.
         """
-        num_envs = config.envs_per_worker
+        num_envs = config.environment.envs_per_worker
         seeds = np.random.SeedSequence([config.run.seed, worker]).spawn(3)
         self.environments = Environments(config.environment, num_envs)
         self.environments.reset(int(seeds[0].generate_state(1)[0]) % 2**31)

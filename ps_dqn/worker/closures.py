@@ -62,7 +62,7 @@ class Closures:
         )
         self._requests = calls.requests(store.num_ps)
         self._packed = Packed.specs(store.num_ps)
-        self._pulled = Pulled.specs(self._sizes, self._acting(config.envs_per_worker))
+        self._pulled = Pulled.specs(self._sizes, self._acting(config.environment.envs_per_worker))
         self._learn = make_learner(config, network)
         self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze = _trace(store.freeze)

@@ -20,7 +20,7 @@ def options(**values: Any) -> ParameterServer:
 def shares(config: Config) -> tuple[int, int | None, int]:
     """Environments, transitions and least rows of a worker."""
     replay = config.replay
-    return config.envs_per_worker, replay.replay_capacity, replay.min_replay_size
+    return config.environment.envs_per_worker, replay.replay_capacity, replay.min_replay_size
 
 
 # What is left to each worker.
@@ -81,7 +81,7 @@ def test_one_worker_has_all_of_it() -> None:
 def test_rollouts_are_not_shared_out() -> None:
     config = Config.from_values(ROLLOUT)
     assert config.shared_by(8) == config
-    assert config.envs_per_worker == 64
+    assert config.environment.envs_per_worker == 64
 
 
 def test_workers_are_sent_their_share() -> None:
@@ -238,7 +238,7 @@ def test_steps_of_a_workers_environments(
     share = Config.from_values({"pushes_per_closure": 4, **values}).shared_by(num_workers)
     assert share.vector_steps_per_push(num_workers) == pytest.approx(wanted)
     closure = share.env_steps_per_closure(num_workers)
-    assert closure == pytest.approx(4 * wanted * share.envs_per_worker)
+    assert closure == pytest.approx(4 * wanted * share.environment.envs_per_worker)
 
 
 def test_a_worker_takes_over_what_lost_ones_collected() -> None:
