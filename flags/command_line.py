@@ -108,6 +108,9 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
         code = leaving.code if isinstance(leaving.code, int) else 1
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

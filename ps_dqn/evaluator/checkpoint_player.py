@@ -13,12 +13,13 @@ from ps_dqn import environments, networks
 from ps_dqn.config import Config
 from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.state import Counters
 from ps_dqn.worker.actor import Evaluation
 
 # From one look for a new checkpoint to the next (seconds).
 PERIOD = 1.0
 COLUMNS = (
-    *("version", "updates", "env_steps", "episodes", "seconds"),
+    *(*Counters._fields, "seconds"),
     *("return_mean", "return_median", "return_min", "return_max"),
 )
 

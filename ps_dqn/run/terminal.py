@@ -7,6 +7,7 @@ are redirected before TensorFlow is imported, and stay so until the process ends
 import os
 import pathlib
 import sys
+import types
 from typing import TextIO
 
 from rich.console import Console
@@ -16,7 +17,8 @@ def redirect_to(log: pathlib.Path) -> Console:
     """Sends what anything but the returned console writes to a log file.
 
     Args:
-        log: opened for appending.
+        log: opened for appending. An exception that nobody catches leaves its trace there, and
+            a line that says so on the console.
 
     Returns:
         A console on the real standard output.
@@ -28,7 +30,19 @@ def redirect_to(log: pathlib.Path) -> Console:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
-    return Console(file=terminal)
+    console = Console(file=terminal)
+    trace = sys.excepthook
+
+    def say_that_it_broke(
+        kind: type[BaseException], error: BaseException, frames: types.TracebackType | None
+    ) -> None:
+        trace(kind, error, frames)
+        if not issubclass(kind, KeyboardInterrupt):
+            what = " ".join(f"{kind.__name__}: {error}".split())
+            say(console, f"error: stopped by a mistake in the program: {what}; see {log}")
+
+    sys.excepthook = say_that_it_broke
+    return console
 
 
 def say(console: Console, line: str) -> None:

@@ -128,3 +128,25 @@ def test_every_newest_checkpoint_once(
 
     assert [each.state.counters.updates for each in found] == [10, 30, 40]
     assert next(slept) == 6
+
+
+def test_a_score_becomes_a_row_with_all_counters(tmp_path: pathlib.Path) -> None:
+    import numpy as np
+
+    (tmp_path / "checkpoints").mkdir()
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
+    save(checkpoints, 10)
+    newest = checkpoints.newest()
+    assert newest is not None
+    score = checkpoint_player.Score(newest, np.array([1.0, 2.0, 6.0]))
+    for _ in range(2):
+        checkpoint_player.append(tmp_path, score)
+
+    rows = table(tmp_path)
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
+    assert {
+        name: int(rows[0][name]) for name in Counters._fields
+    } == newest.state.counters._asdict()
+    assert float(rows[0]["return_mean"]) == 3.0
+    assert float(rows[0]["return_median"]) == 2.0
