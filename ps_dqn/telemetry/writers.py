@@ -3,8 +3,12 @@
 import csv
 import math
 import pathlib
-from collections.abc import Sequence
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ps_dqn.run import directory
@@ -20,7 +24,7 @@ class Writers:
         self._metrics = _Table(path / directory.METRICS, metrics.columns(), resumed_at)
         columns = ("worker", *metrics.worker_columns())
         self._workers = _Table(path / directory.WORKERS, columns, resumed_at)
-        self._events = tf.summary.create_file_writer(str(path / directory.TENSORBOARD))
+        self._events = _Events(path / directory.TENSORBOARD)
 
     def write(self, counters: Counters, row: dict[str, float]) -> None:
         """Adds one row of metrics; NaN is left out."""
@@ -35,11 +39,11 @@ class Writers:
 
     def write_staleness(self, counters: Counters, histograms: dict[str, list[int]]) -> None:
         """Adds each worker's histogram of staleness so far (pushes by versions)."""
-        with self._events.as_default(step=counters.env_steps):
-            for worker, counts in histograms.items():
-                edges = [[age - 0.5, age + 0.5, count] for age, count in enumerate(counts)]
-                value = tf.constant(edges or [[0.0, 1.0, 0.0]], tf.float64)
-                tf.summary.write(f"worker_{worker}/staleness_histogram", value, metadata=_HISTOGRAM)
+        for worker, counts in histograms.items():
+            edges = [[age - 0.5, age + 0.5, count] for age, count in enumerate(counts)]
+            value = np.array(edges or [[0.0, 1.0, 0.0]], np.float64)
+            name = f"worker_{worker}/staleness_histogram"
+            self._events.add(counters.env_steps, "histograms", {name: value})
 
     def close(self) -> None:
         """Closes all files."""
@@ -48,12 +52,53 @@ class Writers:
         self._events.close()
 
     def _scalars(self, counters: Counters, prefix: str, row: dict[str, float]) -> None:
-        with self._events.as_default(step=counters.env_steps):
-            for name, value in row.items():
-                if not math.isnan(value):
-                    # What tf.summary.scalar writes; that function needs the tensorboard package.
-                    scalar = tf.constant(value, tf.float32)
-                    tf.summary.write(prefix + name, scalar, metadata=_SCALAR)
+        known = {prefix + name: value for name, value in row.items() if not math.isnan(value)}
+        scalars = {name: np.float32(value) for name, value in known.items()}
+        self._events.add(counters.env_steps, "scalars", scalars)
+
+
+class _Events:
+    """TensorBoard's events, written as records.
+
+    The ops of tf.summary do the same, but an op of the coordinator may wait for every task of the
+    cluster, so for ever where one hangs.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        """Begins a file of its own beside those of earlier sessions."""
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{time.time_ns() // 10**6}.{socket.gethostname()}.v2"
+        self._writer = tf.io.TFRecordWriter(str(folder / name))
+        self._write(tf.compat.v1.Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def add(self, step: int, plugin: str, values: Mapping[str, Any]) -> None:
+        """Adds arrays by their tags.
+
+        Args:
+            step: what they are of (environment steps).
+            plugin: of TensorBoard, that shows them: scalars or histograms.
+            values: the arrays, in the plugin's form.
+        """
+        if not values:
+            return
+        data = tf.compat.v1.SummaryMetadata.PluginData(plugin_name=plugin)
+        metadata = tf.compat.v1.SummaryMetadata(plugin_data=data)
+        summary = tf.compat.v1.Summary(
+            value=[
+                tf.compat.v1.Summary.Value(
+                    tag=tag, metadata=metadata, tensor=tf.make_tensor_proto(value)
+                )
+                for tag, value in values.items()
+            ]
+        )
+        self._write(tf.compat.v1.Event(wall_time=time.time(), step=step, summary=summary))
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _write(self, event: Any) -> None:
+        self._writer.write(event.SerializeToString())
+        self._writer.flush()
 
 
 class _Table:
@@ -80,14 +125,6 @@ class _Table:
 
     def close(self) -> None:
         self._file.close()
-
-
-_SCALAR = tf.compat.v1.SummaryMetadata(
-    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
-)
-_HISTOGRAM = tf.compat.v1.SummaryMetadata(
-    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="histograms")
-)
 
 
 def _is_whole(row: dict[str, str]) -> bool:
