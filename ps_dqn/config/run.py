@@ -41,18 +41,20 @@ class ParameterServer:
         choices=("auto", "on", "off"),
     )
     aggregation: str = option(
-        "async",
+        "auto",
         "async applies each push as it arrives; sync waits for one push of every worker, all "
         "computed on the same version, and applies their mean; trimmed_mean and median apply those "
-        "of each coordinate instead, whatever a minority of workers pushes (Yin et al. 2018).",
-        choices=("async", *ROUNDS),
+        "of each coordinate instead, whatever a minority of workers pushes (Yin et al. 2018). auto "
+        "is sync where several workers push changes, unless replay=rollout or an option of async "
+        "is set.",
+        choices=("auto", "async", *ROUNDS),
     )
     backup_workers: int = option(
         0,
         "In rounds (aggregation other than async), wait for this many workers less; what they push "
         "for the round is dropped (Chen et al. 2016) (workers).",
         low=0,
-        needs={"aggregation": ROUNDS},
+        needs={"aggregation": ("auto", *ROUNDS)},
     )
     trim_fraction: float = option(
         0.25,
@@ -66,7 +68,7 @@ class ParameterServer:
         "With aggregation=async, pushes computed on parameters more than this many versions old "
         "are refused (versions). Default: none are.",
         low=0,
-        needs={"aggregation": ("async",)},
+        needs={"aggregation": ("auto", "async")},
     )
     outer_optimizer: str = option(
         "nesterov",
@@ -93,14 +95,14 @@ class ParameterServer:
         "With aggregation=async, a push counts e^(-decay · age), its age being the versions made "
         "since it was pulled.",
         low=0.0,
-        needs={"aggregation": ("async",)},
+        needs={"aggregation": ("auto", "async")},
     )
     staleness_cutoff: int = option(
         0,
         "With aggregation=async, the weight of a push also falls along a cosine to nothing at "
         "this age; 0 has no such end (versions).",
         low=0,
-        needs={"aggregation": ("async",)},
+        needs={"aggregation": ("auto", "async")},
     )
     outlier_gate: float = option(
         0.0,

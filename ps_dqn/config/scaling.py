@@ -31,11 +31,11 @@ C = TypeVar("C", bound=Topics)
 
 
 def share_out(config: C, num_workers: int) -> C:
-    """What is left of a run to each of so many workers.
+    """What is left of a run to each of so many workers, and how they push.
 
     With rollouts nothing is shared out: each worker makes its own and learns from it.
     """
-    environment, replay = config.environment, config.replay
+    environment, replay, options = config.environment, config.replay, config.parameter_server
     if num_workers == 1 or replay.replay == "rollout":
         return config
     if environment.num_envs_per_worker is None:
@@ -50,7 +50,23 @@ def share_out(config: C, num_workers: int) -> C:
     if replay.replay == "recent":
         smallest = math.ceil(replay.recency_min_size / num_workers)
         replay = dataclasses.replace(replay, recency_min_size=smallest)
-    return dataclasses.replace(config, environment=environment, replay=replay)
+    if options.aggregation == "auto":
+        options = dataclasses.replace(options, aggregation=_aggregation(options))
+    return dataclasses.replace(
+        config, environment=environment, replay=replay, parameter_server=options
+    )
+
+
+def _aggregation(options: ParameterServer) -> str:
+    """What `auto` is for several workers.
+
+    Rounds learn from less experience: no change is computed on parameters that others have moved
+    meanwhile (docs/scaling.md). Nobody waits where each gradient is a step of its own.
+    """
+    wants_async = (
+        options.max_staleness is not None or options.staleness_decay or options.staleness_cutoff
+    )
+    return "async" if wants_async or options.local_updates == 1 else "sync"
 
 
 def applies_gradients(options: ParameterServer) -> bool:

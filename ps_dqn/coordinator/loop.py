@@ -15,6 +15,7 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.patience import Patience
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.errors import WorkerError
 from ps_dqn.parameter_server.store import ParameterStore
@@ -82,6 +83,7 @@ class Training:
         self._best_return = best.eval_return if best else -math.inf
         self._seconds_before = newest.seconds if newest else 0.0
         self._warned = False
+        self._patience = Patience(tasks.num_workers)
         self._closures_lost = 0
         self._next_ticket = 1
         self._tickets: list[int] = []  # of closures that have not ended, in order
@@ -172,9 +174,8 @@ class Training:
         self._progress.add(report)
         self._tasks.reported(int(report.worker))
         self._warn(report)
-        if not report.exchanges and not self._reason:
-            # It waited in vain for others (sync): one may have died half-way through a push.
-            self._count_afresh()
+        if not self._reason:
+            self._wait_for_rounds(report)
         env_steps = self._progress.counters.env_steps
         if env_steps >= self._next_row:
             self._write_train_row()
@@ -184,6 +185,20 @@ class Training:
         if due and not self._evaluations.is_running and not draining:
             self._evaluations.start(env_steps)
             self._next_evaluation = env_steps + self._config.run.eval_period
+
+    def _wait_for_rounds(self, report: Report) -> None:
+        """Where a worker waited in vain for others (sync): one may have died."""
+        patience, say = self._patience, self._observer.say
+        if patience.is_back(report):
+            say(f"rounds wait for worker {report.worker:.0f} again: it pushes")
+        if not report.exchanges:
+            self._count_afresh()  # it may have died half-way through a push
+        if patience.hear(report, time.perf_counter()):
+            for worker in patience.give_up(self._store.go_on()):
+                say(
+                    f"worker {worker} has not pushed for long: rounds go on without it until it "
+                    f"does"
+                )
 
     def _warn(self, report: Report) -> None:
         """Says once that learning has gone wrong."""

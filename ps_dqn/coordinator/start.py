@@ -71,6 +71,10 @@ def start(command: Command) -> int:
     say(_announcement(command, environment))
     if config.parameter_server.overlap == "on":
         lines.append("environments are stepped while workers learn (--overlap=on)")
+    if config.parameter_server.is_synchronous:
+        lines.append(
+            f"workers push in rounds (--aggregation={config.parameter_server.aggregation})"
+        )
     for line in [*lines, f"run directory {command.folder}"]:
         say(line)
     vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))

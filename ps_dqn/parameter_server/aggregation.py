@@ -57,6 +57,22 @@ class Aggregation(abc.ABC):
     def judge(self, header: PushHeader, staleness: int) -> Kind:
         """What becomes of a push that is this many versions old: APPLIED, STALE or LATE."""
 
+    def see(self, worker: int) -> None:  # noqa: B027 - where nobody waits there is nothing to do
+        """A worker has pushed, whatever becomes of it."""
+
+    def go_on_without(self, worker: int) -> Combined | None:
+        """Nobody waits for a worker any more until it pushes; what makes a version now, if any.
+
+        Args:
+            worker: its index; `messages.NO_WORKER` are all whose push the round lacks.
+        """
+        return None
+
+    @property
+    def absent(self) -> list[int]:
+        """Workers that nobody waits for."""
+        return []
+
     @abc.abstractmethod
     def add(self, entry: Entry, vector: np.ndarray, workers: int) -> Combined | None:
         """Takes an applied push; what makes a version now, if anything does.
@@ -96,12 +112,13 @@ class Asynchronous(Aggregation):
 class Synchronous(Aggregation):
     """Rounds: one push of every worker but the backups makes a version (Chen et al. 2016).
 
-    The mean of a round; a push computed on an older version, or after its round, is late.
+    The mean of a round; a push computed on an older version, or after its round, is late. A worker
+    that rounds go on without is one of theirs again once it pushes, late or not.
     """
 
     def __init__(self, config: Config, num_workers: int):
         super().__init__(config, num_workers)
-        self._size = num_workers - self._config.backup_workers  # W
+        self._members = set(range(num_workers))  # workers that a round waits for
         self._round: dict[int, tuple[Entry, np.ndarray]] = {}  # by worker
 
     def status(self, request: PullRequest, counters: Counters) -> Status:
@@ -117,7 +134,29 @@ class Synchronous(Aggregation):
     def add(self, entry: Entry, vector: np.ndarray, workers: int) -> Combined | None:
         """Keeps the push until its round is complete."""
         self._round[entry.worker] = entry, vector
-        if len(self._round) < self._size:
+        return self._complete()
+
+    def see(self, worker: int) -> None:
+        """From now on rounds wait for it."""
+        self._members.add(worker)
+
+    def go_on_without(self, worker: int) -> Combined | None:
+        """The round may be complete without it; one that has no push waits for the same ones."""
+        if worker != messages.NO_WORKER:
+            self._members.discard(worker)
+        elif self._round:
+            self._members = set(self._round)
+        return self._complete()
+
+    @property
+    def absent(self) -> list[int]:
+        """Workers that rounds go on without."""
+        return sorted(set(range(self._num_workers)) - self._members)
+
+    def _complete(self) -> Combined | None:
+        """Ends the round if it has the pushes that it waits for, of W workers by now."""
+        missing = self._members - self._round.keys()
+        if not self._round or len(missing) > self._config.backup_workers:
             return None
         # In the order of the workers, not of arrival: sums of floats depend on it, and a
         # synchronous run is to be the same every time.
@@ -130,8 +169,8 @@ class Synchronous(Aggregation):
             self.combine(vectors, weights),
             weight,
             float(self._config.local_updates),
-            self._step_size(rate, workers),
-            scaling.momentum(self._config, workers),
+            self._step_size(rate, len(entries)),
+            scaling.momentum(self._config, len(entries)),
             list(entries),
         )
 
@@ -176,8 +215,9 @@ WAYS: dict[str, type[Aggregation]] = {
 
 
 def make(config: Config, num_workers: int) -> Aggregation:
-    """The way of aggregating that the configuration names."""
-    return WAYS[config.parameter_server.aggregation](config, num_workers)
+    """The way of aggregating that the configuration names; auto is left to a worker alone."""
+    name = config.parameter_server.aggregation
+    return WAYS["async" if name == "auto" else name](config, num_workers)
 
 
 def age_weight(age: int, config: ParameterServer) -> float:

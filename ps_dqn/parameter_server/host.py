@@ -36,7 +36,9 @@ class ParameterHost:
                 "stage": lambda *push: [np.int64(shard.stage(*push))],
                 "decide": lambda request: [shard.decide(request)],
                 "follow": lambda verdict: [np.int64(shard.follow(verdict))],
-                "mark": lambda kind, known: [shard.mark(Kind(int(kind)), int(known))],
+                "mark": lambda kind, known, worker: [
+                    shard.mark(Kind(int(kind)), int(known), int(worker))
+                ],
                 "entries": lambda known: [shard.entries(int(known))],
                 "next_index": lambda: [np.int64(shard.next_index())],
                 "frozen": lambda: [shard.frozen()],

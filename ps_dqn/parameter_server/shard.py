@@ -131,10 +131,13 @@ class Shard:
             self._ledger.worked(time.perf_counter() - started)
             return self._log.next_index
 
-    def mark(self, kind: Kind, known: int) -> np.ndarray:
-        """On the first server: writes FREEZE or CHECKPOINT; a verdict and entries from `known`."""
+    def mark(self, kind: Kind, known: int, worker: int = messages.NO_WORKER) -> np.ndarray:
+        """On the first server: FREEZE, CHECKPOINT or AWAY; a verdict and entries from `known`.
+
+        Away is a worker, or are all that the round waits for.
+        """
         with self._lock:
-            self._write(kind, _NO_PUSH, 0)
+            self._write(kind, _NO_PUSH._replace(worker=worker), 0)
             return self._verdict(kind, False, 0, known)
 
     def entries(self, known: int) -> np.ndarray:
@@ -168,10 +171,10 @@ class Shard:
     def halt(self) -> bool:
         """Ends the run: closures end at their next pull. Returns True."""
         self._halted = True
-        return self._halted
+        return True
 
-    def tally(self) -> dict[str, int]:
-        """What all servers must agree on: counters, entries, pushes applied, sum of tickets."""
+    def tally(self) -> dict[str, Any]:
+        """What all servers must agree on: counters, entries, pushes, tickets, absent workers."""
         with self._lock:
             return {
                 **self._clock.counters._asdict(),
@@ -179,6 +182,7 @@ class Shard:
                 "applied": self._ledger.applied,
                 "sum_of_tickets": self._ledger.sum_of_tickets,
                 "staged": self._tickets.staged,
+                "absent": self._aggregation.absent,
             }
 
     def ledger(self) -> dict[str, Any]:
@@ -267,21 +271,25 @@ class Shard:
         if kind is Kind.CHECKPOINT:
             self._checkpoint = self._parameters.state(self._clock.counters)
             return
+        if kind is Kind.AWAY:
+            self._make_version(self._aggregation.go_on_without(entry.worker))
+            return
         self._clock.see(entry.worker)
+        self._aggregation.see(entry.worker)
         if kind is Kind.APPLIED:
             message = self._tickets.message(entry.ticket, entry.attempt)
             vector = self._unpack(message, self._parameters.size, self._push_dtype)
-            combined = self._aggregation.add(entry, vector, self._clock.workers)
-            if combined is not None:
-                self._make_version(combined)
+            self._make_version(self._aggregation.add(entry, vector, self._clock.workers))
         else:
             self._clock.count([entry])
         self._tickets.decide(entry.ticket, kind)
         self._tickets.raise_oldest(entry.oldest)
         self._ledger.decided(entry)
 
-    def _make_version(self, combined: Combined) -> None:
+    def _make_version(self, combined: Combined | None) -> None:
         """Changes parameters and target; counters move for all pushes of the version at once."""
+        if combined is None:
+            return
         before = self._clock.counters.sequential_updates
         self._clock.count(combined.entries, combined.sequential_updates)
         after = self._clock.counters

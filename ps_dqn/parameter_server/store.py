@@ -86,12 +86,11 @@ class ParameterStore:
 
     def freeze(self) -> tf.Tensor:
         """Freezes the average for an evaluation; the counters it was frozen at, int64 [fields]."""
-        lacking = [self._call("next_index", i, [], _NUMBER) for i in range(self.num_ps)]
-        known = tf.reduce_min(tf.stack(lacking))
-        kind = tf.constant(int(Kind.FREEZE), tf.int32)
-        return self._followed(self._call("mark", 0, [kind, known], _NUMBERS))[
-            -len(Counters._fields) :
-        ]
+        return self._mark(Kind.FREEZE, tf.constant(messages.NO_WORKER, tf.int64))
+
+    def leave(self, worker: tf.Tensor) -> tf.Tensor:
+        """Lets rounds go on without a worker, int64 [], until it pushes; the counters [fields]."""
+        return self._mark(Kind.AWAY, worker)
 
     def pull_frozen(self, after: tf.Tensor) -> tf.Tensor:
         """The average frozen last, float32 [P]; not before `after` is known."""
@@ -101,6 +100,14 @@ class ParameterStore:
                 for i, size in enumerate(self.sizes)
             ]
         return tf.concat(parts, axis=0)
+
+    def _mark(self, kind: Kind, worker: tf.Tensor) -> tf.Tensor:
+        """Writes an entry that is no push; the counters after it, int64 [fields]."""
+        lacking = [self._call("next_index", i, [], _NUMBER) for i in range(self.num_ps)]
+        known = tf.reduce_min(tf.stack(lacking))
+        numbers = [tf.constant(int(kind), tf.int32), known, worker]
+        verdict = self._followed(self._call("mark", 0, numbers, _NUMBERS))
+        return verdict[-len(Counters._fields) :]
 
     def _call(
         self, method: str, server: int, inputs: Sequence[Any], output: tf.TensorSpec
@@ -139,9 +146,7 @@ class ParameterStore:
 
     def state(self) -> State:
         """Everything at one point of the log, for a checkpoint; completes half-made pushes."""
-        known = min(self._next_indices())
-        kind = np.int32(Kind.CHECKPOINT)
-        self._bring(self._ask("mark", 0, [kind, np.int64(known)], [_NUMBERS])[0])
+        self._mark_now(Kind.CHECKPOINT)
         states = []
         for i, size in enumerate(self.sizes):
             vectors = tf.TensorSpec([3 + self._num_slots, size], tf.float32)
@@ -177,12 +182,17 @@ class ParameterStore:
             known = np.int64(min(self._next_indices()))
             self._bring(self._ask("entries", 0, [known], [_NUMBERS])[0])
 
+    def go_on(self) -> list[int]:
+        """Ends a round that waits in vain with the pushes it has; the workers it lacks."""
+        self._mark_now(Kind.AWAY)
+        return list(self.tallies(first_only=True)[0]["absent"])
+
     def halt(self) -> None:
         """Ends the run: closures end at their next pull."""
         for i in range(self.num_ps):
             self._ask("halt", i, [], [_MARK])
 
-    def tallies(self, first_only: bool = False) -> list[dict[str, int]]:
+    def tallies(self, first_only: bool = False) -> list[dict[str, Any]]:
         """`Shard.tally` of each server: equal on all of them once they have caught up."""
         servers = range(1 if first_only else self.num_ps)
         return [json.loads(self._ask("tally", i, [], [_TEXT])[0]) for i in servers]
@@ -207,6 +217,12 @@ class ParameterStore:
 
     def _next_indices(self) -> list[int]:
         return [int(self._ask("next_index", i, [], [_NUMBER])[0]) for i in range(self.num_ps)]
+
+    def _mark_now(self, kind: Kind) -> None:
+        """Writes an entry about no particular worker, on all servers."""
+        known = np.int64(min(self._next_indices()))
+        numbers = [np.int32(kind), known, np.int64(messages.NO_WORKER)]
+        self._bring(self._ask("mark", 0, numbers, [_NUMBERS])[0])
 
     def _bring(self, verdict: np.ndarray) -> None:
         for i in range(1, self.num_ps):

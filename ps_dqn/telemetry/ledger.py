@@ -105,7 +105,7 @@ class WorkerTotals:
 
     def seconds_per_update(self) -> float:
         """Time for an update, that for others left out; NaN where none was made."""
-        busy = self.total(*(f"time_{phase}" for phase in PHASES if phase != "waiting"))
+        busy = self.total(*(f"time_{phase}" for phase in metrics.WORK))
         updates = self.total("updates")
         return busy / updates if updates else math.nan
 

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-PHASES = ("environment", "acting", "sampling", "gradient", "pull", "push", "waiting")
+# Phases of a closure in which the worker itself is at work; in the others it waits for somebody.
+WORK = ("environment", "acting", "sampling", "gradient", "pull", "push")
+PHASES = (*WORK, "waiting")
 
 
 class Totals(Protocol):

@@ -13,6 +13,8 @@ import numpy as np
 
 from ps_dqn.wire import encoding
 
+# Stands for a worker where an entry of the log is about no particular one.
+NO_WORKER = -1
 # Bytes of the numbers before a pull's vectors, padded so that the vectors stay aligned.
 HEADER = 128
 
@@ -26,6 +28,7 @@ class Kind(enum.IntEnum):
     WITHHELD = 3  # the worker kept its vector to itself; only counters move
     FREEZE = 4  # the average is copied, for an evaluation
     CHECKPOINT = 5  # everything is copied, for a checkpoint
+    AWAY = 6  # rounds go on without a worker until it pushes, or without all they wait for (sync)
 
 
 class Status(enum.IntEnum):
@@ -83,7 +86,7 @@ class Entry(NamedTuple):
     ticket: int
     attempt: int
     oldest: int
-    worker: int
+    worker: int  # NO_WORKER: about none
     staleness: int  # versions made between the pull and the push
     updates: int
     env_steps: int

@@ -175,7 +175,13 @@ class Closures:
         self, episodes: int, freeze: bool, seed: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         worker = _this_worker()
-        counters = self._store.freeze() if freeze else tf.zeros([len(Counters._fields)], tf.int64)
+        counters = tf.zeros([len(Counters._fields)], tf.int64)
+        if self._config.parameter_server.is_synchronous:
+            # The others need not wait until it has played.
+            counters = self._store.leave(tf.cast(worker, tf.int64))
+        if freeze:
+            with tf.control_dependencies([counters]):
+                counters = self._store.freeze()
         parameters = self._store.pull_frozen(after=counters)
         specs = Playing.specs(self._acting(episodes).observations)
         begin = calls.EvaluateBegin(self._session, self._config_json, seed, episodes)

@@ -63,7 +63,12 @@ def test_a_memory_is_of_each_worker() -> None:
 
 def test_nothing_else_is_shared_out() -> None:
     config = Config.from_values({"total_env_steps": 77_777, "seed": 3})
-    back = {"num_envs": 64, "replay_capacity": None, "min_replay_size": 1000}
+    back = {
+        "num_envs": 64,
+        "replay_capacity": None,
+        "min_replay_size": 1000,
+        "aggregation": "auto",
+    }
     values = {
         name: value
         for group in (vars(each) for each in vars(config.shared_by(8)).values())
@@ -263,3 +268,27 @@ def test_environments_are_of_the_run_or_of_each_worker() -> None:
         Config.from_values({"num_envs": 8, "num_envs_per_worker": 4})
     wanted = "--num_envs=8: has no effect beside --num_envs_per_worker=4; leave one of them out"
     assert str(caught.value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "num_workers", "wanted"),
+    [
+        ({}, 2, "sync"),
+        ({}, 16, "sync"),
+        ({}, 1, "auto"),  # a worker alone has nobody to wait for
+        ({"local_updates": 1}, 4, "async"),
+        ({"max_staleness": 0}, 4, "async"),
+        ({"staleness_decay": 0.1}, 4, "async"),
+        ({"staleness_cutoff": 8}, 4, "async"),
+        ({"backup_workers": 1}, 4, "sync"),
+        ({"aggregation": "async"}, 4, "async"),
+        ({"aggregation": "median"}, 4, "median"),
+        (ROLLOUT, 4, "auto"),
+    ],
+    ids=str,
+)
+def test_several_workers_push_in_rounds(
+    values: dict[str, Any], num_workers: int, wanted: str
+) -> None:
+    share = Config.from_values(values).shared_by(num_workers)
+    assert share.parameter_server.aggregation == wanted

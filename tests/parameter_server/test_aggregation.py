@@ -84,9 +84,9 @@ def test_mean_leaves_the_pushes_alone():
     pushes = {0: np.ones(3, np.float32), 1: np.full(3, 3, np.float32)}
     assert mean(pushes).tolist() == [2, 2, 2]
     assert pushes[0].tolist() == [1, 1, 1]
-    alone = {7: np.ones(3, np.float32)}
+    alone = {0: np.ones(3, np.float32)}
     assert mean(alone).tolist() == [1, 1, 1]
-    assert mean(alone) is not alone[7]
+    assert mean(alone) is not alone[0]
 
 
 def test_a_round_is_weighed_by_the_age_of_each_push():

@@ -187,6 +187,7 @@ def test_every_push_counts_once_whoever_dies_when(num_ps, options):
         "applied": len(applied) + 1,
         "sum_of_tickets": sum(applied) + tickets[-1] + 1,
         "staged": 0,
+        "absent": [],
     }
     assert servers.tallies() == [expected] * num_ps
     total = sum(pushed.astype(np.int64) for _, pushed in applied.values())
