@@ -10,6 +10,8 @@ from cluster import lifeline
 from cluster.health import HealthError
 from cluster.spec import ClusterSpecError, TaskOptions
 from flags import command_line, tasks
+from ps_dqn.errors import UsageError
+from ps_dqn.run import compile_cache
 
 # Before NumPy is imported: these tasks do their mathematics in TensorFlow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -23,6 +25,7 @@ NAMES = (
     "task_index",
     "intra_op_threads",
     "inter_op_threads",
+    "compile_cache",
     "health_port",
 )
 
@@ -55,7 +58,8 @@ def run(
     try:
         command_line.parse(values, sys.argv)
         spec, task = tasks.read_task(values, job)
-    except (absl_flags.Error, ClusterSpecError) as error:
+        compile_cache.use(values.compile_cache)
+    except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         command_line.refuse(error)
     lifeline.hold_if_given()
     address = spec.addresses(job)[task.index]

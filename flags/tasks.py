@@ -8,12 +8,13 @@ from absl import flags as absl_flags
 from cluster import ordinal
 from cluster import spec as cluster_spec
 from cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
+from ps_dqn.run import compile_cache
 
 KINDS = ("auto", "local", "in_process", "remote")
 
 
 def define_addresses(values: absl_flags.FlagValues) -> None:
-    """The flags every task has: where all tasks are, thread pools, and its port for probes."""
+    """The flags every task has: where all tasks are, thread pools, compiled code, its health."""
     absl_flags.DEFINE_string(
         "chief_host",
         "",
@@ -45,6 +46,14 @@ def define_addresses(values: absl_flags.FlagValues) -> None:
         "Operations of a task that may run at the same time; one that waits for the network needs "
         "another beside it.",
         2,
+        flag_values=values,
+    )
+    absl_flags.DEFINE_string(
+        "compile_cache",
+        compile_cache.AUTO,
+        "Folder for compiled code, from where other workers and later runs take it; empty: it is "
+        "not kept. auto: ps_dqn in $XDG_CACHE_HOME or ~/.cache, where that can be written. A "
+        "folder that TF_XLA_FLAGS names goes before this.",
         flag_values=values,
     )
     define_health(values)

@@ -5,6 +5,8 @@ import os
 # Before anything imports NumPy, as the entry points do it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Nothing of a user's: this process compiles each program once, and gains nothing from the disk.
+os.environ["TF_XLA_FLAGS"] = "--tf_xla_persistent_cache_directory="
 
 import pathlib
 import subprocess

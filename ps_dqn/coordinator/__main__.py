@@ -11,7 +11,7 @@ from cluster.spec import ClusterSpecError
 from flags import command_line, experiment, tasks
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
-from ps_dqn.run import directory
+from ps_dqn.run import compile_cache, directory
 
 _STARTED = time.perf_counter()
 
@@ -26,7 +26,7 @@ PLACEMENT_FLAGS = (
     "intra_op_threads",
     "inter_op_threads",
 )
-FILE_FLAGS = ("run_dir", "resume")
+FILE_FLAGS = ("run_dir", "resume", "compile_cache")
 HEALTH_FLAGS = ("health_port",)
 
 
@@ -44,6 +44,7 @@ def main(argv: Sequence[str]) -> int:
         config = experiment.read(values)
         placement = tasks.read_placement(values)
         checks.check_workers(config, len(placement.spec.workers))
+        compile_cache.use(values.compile_cache)
         from ps_dqn.coordinator.start import Command, start
 
         flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *PLACEMENT_FLAGS])

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from cluster import lifeline
 from cluster.spec import Task
+from support.programs import inherited_environment
 
 MARK = "PS_DQN_TEST_PROCESSES"
 Found = TypeVar("Found")
@@ -126,8 +127,8 @@ class Processes:
     def start(self, *arguments: str, **environment: str) -> Running:
         """Starts Python with these arguments."""
         name, _, value = self._mark.partition("=")
-        inherited = {name: each for name, each in os.environ.items() if name != "TF_CONFIG"}
-        running = Running([sys.executable, *arguments], {**inherited, **environment, name: value})
+        environment = {**inherited_environment(), **environment, name: value}
+        running = Running([sys.executable, *arguments], environment)
         self._running.append(running)
         return running
 

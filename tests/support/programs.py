@@ -1,11 +1,15 @@
 """Programs that tests start, and where they find what they need."""
 
+import atexit
 import contextlib
+import functools
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 
 import pytest
@@ -16,15 +20,29 @@ ROOT = TESTS.parent
 RUN_SECONDS = 180
 
 
+@functools.cache
+def _compiled() -> str:
+    """A folder for compiled code: what one program has compiled the others need not."""
+    folder = tempfile.mkdtemp(prefix="ps_dqn-compiled-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def inherited_environment() -> dict[str, str]:
+    """This process's environment for a program: in no cluster, with compiled code to share."""
+    kept = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    cache = f"--tf_xla_persistent_cache_directory={_compiled()}"
+    return {**kept, "TF_XLA_FLAGS": f"{cache} --tf_xla_persistent_cache_device_types=CPU"}
+
+
 def run_python(
     arguments: Sequence[object], folder: pathlib.Path, seconds: float = RUN_SECONDS
 ) -> subprocess.CompletedProcess[str]:
     """Runs this interpreter in a folder; whatever it started is gone when this returns."""
-    environment = dict(os.environ)
+    environment = inherited_environment()
     # The tests' folder has the environments that --env_module names.
     paths = [str(TESTS), str(ROOT), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    environment.pop("TF_CONFIG", None)
     command = [sys.executable, *map(str, arguments)]
     with subprocess.Popen(
         command,

@@ -1,0 +1,166 @@
+"""Where compiled code is kept: which folder, who decides, how much, and that runs share it."""
+
+import os
+import pathlib
+import resource
+from collections.abc import Iterator
+
+import pytest
+from support import processes as real
+from support.processes import Processes
+
+from ps_dqn.errors import UsageError
+from ps_dqn.run import compile_cache
+
+DIRECTORY = "--tf_xla_persistent_cache_directory="
+
+
+@pytest.fixture(autouse=True)
+def user(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """A user with a home of their own and nothing set."""
+    monkeypatch.delenv("TF_XLA_FLAGS")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    with real.gone_at_the_end() as started:
+        yield started
+
+
+def folder_of(said: str) -> str:
+    """The folder that TensorFlow is told once `use` was called with this."""
+    os.environ.pop("TF_XLA_FLAGS", None)
+    compile_cache.use(said)
+    _, _, rest = os.environ["TF_XLA_FLAGS"].partition(f'{DIRECTORY}"')
+    return rest.partition('" ')[0]
+
+
+def test_the_folder_is_in_the_users_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    for environment, root in [
+        ({}, tmp_path / ".cache" / "ps_dqn"),
+        ({"XDG_CACHE_HOME": "relative"}, tmp_path / ".cache" / "ps_dqn"),
+        ({"XDG_CACHE_HOME": str(tmp_path / "xdg")}, tmp_path / "xdg" / "ps_dqn"),
+    ]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        found = pathlib.Path(folder_of("auto"))
+
+        assert found.parent == root
+        assert found.name.startswith("xla-")
+        assert found.is_dir()
+
+
+def test_a_named_folder_may_have_spaces_and_quotes(tmp_path: pathlib.Path) -> None:
+    assert folder_of(f'{tmp_path}/a "b').startswith(f'{tmp_path}/a \\"b/xla-')
+
+
+def test_unlike_machines_and_versions_have_folders_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    processors = tmp_path / "cpuinfo"
+    processors.write_text("flags : avx2\ncpu MHz : 2000\n\nflags : avx2\ncpu MHz : 3000\n")
+    monkeypatch.setattr(compile_cache, "CPUINFO", processors)
+    monkeypatch.setattr(compile_cache, "_num_cpus", lambda: 2)
+    before = folder_of("auto")
+
+    processors.write_text("flags : avx2\ncpu MHz : 2500\n\nflags : avx2\ncpu MHz : 2000\n")
+    assert folder_of("auto") == before
+
+    others = {before}
+    processors.write_text("flags : avx2 avx512f\n")
+    others.add(folder_of("auto"))
+    monkeypatch.setattr(compile_cache, "_num_cpus", lambda: 3)
+    others.add(folder_of("auto"))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "99.0")
+    others.add(folder_of("auto"))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    others.add(folder_of("auto"))
+    assert len(others) == 5
+
+
+@pytest.mark.parametrize("given", [f"{DIRECTORY}/theirs", f"--x=1 {DIRECTORY}", "a_file_of_flags"])
+def test_what_the_user_says_stays(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_XLA_FLAGS", given)
+    for folder in ("auto", "", "/elsewhere"):
+        compile_cache.use(folder)
+        assert os.environ["TF_XLA_FLAGS"] == given
+
+
+def test_other_flags_of_the_user_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_clustering_debug")
+
+    compile_cache.use("auto")
+
+    assert os.environ["TF_XLA_FLAGS"].startswith(f"--tf_xla_clustering_debug {DIRECTORY}")
+
+
+def test_nothing_is_kept_where_nothing_can_be(tmp_path: pathlib.Path) -> None:
+    (tmp_path / ".cache").write_text("a file")
+
+    assert folder_of("auto") == ""
+    assert folder_of("") == ""
+    with pytest.raises(UsageError, match=r"^--compile_cache=.*/x: cannot be written \(Not a dir"):
+        folder_of(f"{tmp_path}/.cache/x")
+
+
+def test_nothing_is_kept_where_there_is_no_room(tmp_path: pathlib.Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (compile_cache.ROOM - 1, hard))
+    try:
+        assert folder_of("auto") == ""
+        with pytest.raises(UsageError, match=r"cannot be written \(File too large\)"):
+            folder_of(str(tmp_path / "named"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert folder_of("auto")
+
+
+def test_the_oldest_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(compile_cache, "MOST_FILES", 3)
+    files = [tmp_path / f"xla-{n // 2}" / f"xla_compile_cache__{n}.pb" for n in range(6)]
+    for age, file in enumerate(reversed(files)):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"code")
+        os.utime(file, (1e9 - age, 1e9 - age))
+    other = tmp_path / "xla-0" / "not TensorFlow's"
+    other.write_bytes(b"")
+
+    folder_of(str(tmp_path))
+
+    assert [file.exists() for file in files] == [False, False, False, True, True, True]
+    assert other.exists()
+
+
+def test_empty_files_go(tmp_path: pathlib.Path) -> None:
+    # TensorFlow fails with one: "Serialized cache key does not match".
+    files = [pathlib.Path(folder_of("auto")) / f"xla_compile_cache__{n}.pb" for n in range(2)]
+    files[0].write_bytes(b"")
+    files[1].write_bytes(b"code")
+
+    folder_of("auto")
+
+    assert [file.exists() for file in files] == [False, True]
+
+
+def test_a_second_run_takes_what_the_first_compiled(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    def files_after(name: str, *flags: str) -> dict[str, int]:
+        running = processes.start(
+            *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path / name}", "--num_workers=1"),
+            *("--total_env_steps=1500", "--eval_episodes=1", "--seed=7", *flags),
+            TF_XLA_FLAGS="",
+        )
+        assert running.ended(170) == 0, running.text
+        found = tmp_path.glob(".cache/ps_dqn/xla-*/xla_compile_cache__*")
+        return {path.name: path.stat().st_mtime_ns for path in found}
+
+    first = files_after("first")
+    assert len(first) == 1
+    # A file that is written again has another time.
+    assert files_after("second", "--num_workers=2", "--start_method=spawn") == first
