@@ -64,8 +64,12 @@ class Schedule:
             ClusterLostError: TensorFlow gave a closure up.
         """
         closure = _Closure(kind, function, tuple(args), repeatable)
+        # An array would be copied to its worker by a call of its own, for which TensorFlow holds
+        # Python's lock; a tensor goes with the closure.
+        with tf.device("CPU:0"):
+            tensors = tuple(map(tf.convert_to_tensor, closure.args))
         try:
-            remote = self._coordinator.schedule(function, args=closure.args)
+            remote = self._coordinator.schedule(function, args=tensors)
         except tf.errors.OpError as error:
             raise failures.lost(error) from error
         self._outstanding[kind] = self.outstanding(kind) + 1
