@@ -50,7 +50,7 @@ class Worker:
             run_id=b"a_run",
             config=self.config.to_json().encode(),
             sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS)),
-            tickets=np.array(Tickets(self.ticket, self.oldest)),
+            tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),
         )
         self.ticket += 10
         self.requests = self.call("begin", *begin)
