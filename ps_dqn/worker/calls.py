@@ -10,6 +10,7 @@ so what a method returns has its specs beside its fields.
 | pulled         | a reply of each server    | `Pulled`                              |
 | step           | `Acted`                   | `Acting`                              |
 | sample         |                           | `Sampled`                             |
+| prepare        |                           | a mark                                |
 | pack           | `Learned`                 | `Packed`                              |
 | pushed         | the `Verdict`             | requests of the next pull             |
 | report         |                           | `Reported`                            |

@@ -114,6 +114,7 @@ class Closures:
         if self._config.parameter_server.overlap == "on":
             # Learning is pure, so nothing puts it in an order with these calls: both run at once.
             self._collect(worker, pulled, sampled.acting)
+            bridge.call("prepare", worker, [], calls.MARK)
         learned = self._learn(
             pulled.online,
             pulled.target,

@@ -1,7 +1,8 @@
 """One worker's part in a run: it collects, hands out minibatches, and does its side of a push.
 
 Closures that run on this worker call its methods: `begin`, then for each push `pulled`, `step`…,
-`sample`, `pack`, `pushed`; `report` ends the closure. `calls` has what they exchange.
+`sample`, `pack`, `pushed`; `report` ends the closure. Where environments are stepped while it
+learns, `step`… and `prepare` follow `sample`. `calls` has what they exchange.
 """
 
 import math
@@ -65,6 +66,7 @@ class Session:
         self._counters = Counters(0, 0, 0, 0, 0)
         self._epsilon = self._learning_rate = math.nan
         self._progress = 0.0  # share of the run that is done
+        self._minibatches = (config.parameter_server.local_updates, config.learning.batch_size)
         self._steps_to_make = 0
         self._owed = 0.0  # steps of the vector environment, beyond those that were to be made
         self._overlaps = config.parameter_server.overlap == "on"
@@ -78,7 +80,7 @@ class Session:
     @property
     def methods(self) -> dict[str, Callable[..., Any]]:
         """What closures call."""
-        names = ("pulled", "step", "sample", "pack", "pushed", "report")
+        names = ("pulled", "step", "sample", "prepare", "pack", "pushed", "report")
         return {name: getattr(self, name) for name in names}
 
     def begin(self, tickets: Tickets) -> np.ndarray:
@@ -117,15 +119,21 @@ class Session:
 
     def sample(self) -> Sampled:
         """Draws the minibatches of all local updates."""
-        actor, config = self.actor, self._config
+        actor = self.actor
         if self._is_finished:
             batch = actor.nothing
         else:
-            shape = (config.parameter_server.local_updates, config.learning.batch_size)
-            batch = actor.memory.sample(*shape, self._progress)
+            batch = actor.memory.sample(*self._minibatches, self._progress)
         self._is_learning = True
         self.tally.lap("sampling")
         return Sampled(np.int32(not self._is_finished), batch, self._acting())
+
+    def prepare(self) -> np.ndarray:
+        """Draws the minibatches of the next push, while these are learned from; returns a mark."""
+        if not self._is_finished:
+            self.actor.memory.prepare(*self._minibatches, self._progress)
+        self.tally.lap("sampling")
+        return np.array(1, np.int32)
 
     def pack(self, *arrays: np.ndarray) -> Packed:
         """Decides whether what was learned, the fields of `Learned`, is pushed, and packs it."""

@@ -73,6 +73,9 @@ class Worker:
     def sample(self) -> Sampled:
         return self.call("sample")
 
+    def prepare(self) -> None:
+        assert self.call("prepare") == 1
+
     def pack(self, vector: Any, slots: float = 0.0, loss: float = 1.0, errors: Any = 0.5) -> Packed:
         drawn = (self.config.parameter_server.local_updates, self.config.learning.batch_size)
         learned = Learned(
