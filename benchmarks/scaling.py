@@ -26,9 +26,10 @@ import tempfile
 import threading
 from typing import NamedTuple
 
+from ps_dqn.telemetry.metrics import PHASES
+
 FOLDER = pathlib.Path(__file__).parent
 PRESETS = FOLDER.parent / "flags" / "presets"
-PHASES = ("environment", "acting", "sampling", "gradient", "pull", "push", "waiting")
 FIGURES = (
     "training_seconds",
     "env_steps",
@@ -107,7 +108,8 @@ def run(case: Case, flags: list[str]) -> dict:
         summary = json.loads((pathlib.Path(folder) / "run" / "summary.json").read_text())
     row = case._asdict() | {"reason": summary["reason"]}
     row |= {name: round(summary[name], 2) for name in FIGURES}
-    # Shares of the workers' time: what is in no phase is between closures and in evaluations.
+    # Shares of the workers' time: what is in no phase is before a worker's first closure and after
+    # its last.
     whole = summary["training_seconds"] * case.workers
     shares = {name: summary["worker_seconds"][name] / whole for name in PHASES}
     shares["elsewhere"] = 1 - sum(shares.values())
@@ -118,7 +120,13 @@ def read(path: pathlib.Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise SystemExit(
+                f"error: --results={path}: its columns are not those of this program, which may be "
+                f"older or newer: name another file"
+            )
+        return list(reader)
 
 
 def keep(row: dict, path: pathlib.Path) -> None:
@@ -189,7 +197,7 @@ def report(found: dict[tuple[str, ...], Point]) -> None:
     print(
         "| | way | delay (s) | workers | servers | solved | env steps, median (range) | sequential "
         "updates | seconds | times as soon | env steps/s | of N times one | environment | learning "
-        "| pull, push | elsewhere |\n" + "|---" * 16 + "|"
+        "| pull, push | waiting | dispatch | evaluation | elsewhere |\n" + "|---" * 19 + "|"
     )
     for key in sorted(found, key=lambda key: (*key[:3], int(key[3]), int(key[4]))):
         point, one = found[key], found.get((*key[:3], "1", key[4]))
@@ -203,7 +211,9 @@ def report(found: dict[tuple[str, ...], Point]) -> None:
             f"{statistics.median(steps):,.0f} ({steps[0]:,.0f} to {steps[-1]:,.0f}) | "
             f"{point.median('sequential_updates'):,.0f} | {seconds:,.1f} | {sooner:.1f} | "
             f"{rate:,.0f} | {whole:.2f} | {point.median('environment'):.0%} | {learning:.0%} | "
-            f"{point.median('pull') + point.median('push'):.0%} | {point.median('elsewhere'):.0%} |"
+            f"{point.median('pull') + point.median('push'):.0%} | "
+            f"{point.median('waiting'):.0%} | {point.median('dispatch'):.0%} | "
+            f"{point.median('evaluation'):.0%} | {point.median('elsewhere'):.0%} |"
         )
 
 

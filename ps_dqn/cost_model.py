@@ -86,7 +86,8 @@ def calibrated(known: Costs, config: Topics, row: Mapping[str, str]) -> Costs:
     pushes, updates = float(row["version"]), float(row["updates"])
     options = config.parameter_server
     overlaps = options.overlap == "on"
-    dispatch = (known.dispatch_seconds + known.coordinator_seconds) / options.pushes_per_closure
+    together = scaling.pushes_per_closure(options, 1, math.nan)
+    dispatch = (known.dispatch_seconds + known.coordinator_seconds) / together
     evaluations = max(env_steps / config.run.eval_period, 1.0)
     served = push(known, config, 1).demands[PARAMETER_SERVERS]
     return dataclasses.replace(
@@ -171,14 +172,15 @@ def push(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Push:
     evaluating = costs.evaluation_seconds * env_steps / config.run.eval_period
     together = max if options.overlap == "on" else math.fsum
     working = together((collecting, learning)) + costs.sampling_seconds + evaluating
-    between = costs.dispatch_seconds / options.pushes_per_closure
+    pushes = scaling.pushes_per_closure(options, workers, working)
+    between = costs.dispatch_seconds / pushes
     own = working + costs.latency_seconds + between
 
     per_byte = costs.server_seconds_per_byte + 1.0 / costs.bandwidth
     moved = (costs.pull_bytes + costs.push_bytes) / servers
     demands = {
         PARAMETER_SERVERS: costs.pull_seconds + costs.push_seconds + moved * per_byte,
-        COORDINATOR: costs.coordinator_seconds / options.pushes_per_closure,
+        COORDINATOR: costs.coordinator_seconds / pushes,
     }
     if math.isfinite(costs.cores):
         computed = costs.env_step_cpu_seconds * env_steps + acting + learning

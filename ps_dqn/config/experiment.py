@@ -84,11 +84,6 @@ class Config(Topics):
         """Steps of a worker's vector environment for each of its pushes, where so many push."""
         return scaling.env_steps_per_push(self, workers) / self.environment.envs_per_worker
 
-    def env_steps_per_closure(self, workers: int) -> float:
-        """Environment steps of one closure, where so many workers push."""
-        pushes = self.parameter_server.pushes_per_closure
-        return pushes * scaling.env_steps_per_push(self, workers)
-
 
 @dataclasses.dataclass(frozen=True)
 class Group:

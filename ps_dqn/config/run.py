@@ -8,6 +8,10 @@ from ps_dqn.config.options import option
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
 OUTER_MOMENTUM = 0.5  # where nothing is said; see docs/scaling.md
 OUTER_ADAM_STEP = 0.01
+# Of a closure where nothing is said: its work (seconds) and its pushes, at first and at most.
+CLOSURE_SECONDS = 0.2
+FIRST_PUSHES = 4
+MOST_PUSHES = 64
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
 ROUNDS = ("sync", "trimmed_mean", "median")
 
@@ -29,8 +33,12 @@ class ParameterServer:
         "gradient to the parameter servers' optimizer; more pushes the change of the parameters.",
         low=1,
     )
-    pushes_per_closure: int = option(
-        4, "Pulls and pushes in one scheduled closure (pushes).", low=1
+    pushes_per_closure: int | None = option(
+        None,
+        f"Pulls and pushes in one scheduled closure (pushes). Default: {FIRST_PUSHES} with one "
+        f"worker; with several as many as take {CLOSURE_SECONDS} seconds, by what recent ones "
+        f"took, at most {MOST_PUSHES}.",
+        low=1,
     )
     overlap: str = option(
         "auto",

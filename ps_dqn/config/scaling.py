@@ -24,7 +24,14 @@ import math
 from typing import TypeVar
 
 from ps_dqn.config import capacity
-from ps_dqn.config.run import OUTER_ADAM_STEP, OUTER_MOMENTUM, ParameterServer
+from ps_dqn.config.run import (
+    CLOSURE_SECONDS,
+    FIRST_PUSHES,
+    MOST_PUSHES,
+    OUTER_ADAM_STEP,
+    OUTER_MOMENTUM,
+    ParameterServer,
+)
 from ps_dqn.config.topics import Topics
 
 C = TypeVar("C", bound=Topics)
@@ -111,6 +118,23 @@ def sequential_updates(options: ParameterServer, workers: int) -> float:
         workers: N; in rounds, those whose pushes make one.
     """
     return 1.0 if applies_gradients(options) else options.local_updates / workers
+
+
+def pushes_per_closure(options: ParameterServer, workers: int, seconds: float) -> int:
+    """How many pushes a training closure makes: enough that its dispatch costs little.
+
+    Args:
+        options: how workers push.
+        workers: N; one worker's closures are all alike, as its run is to be the same each time.
+        seconds: of a worker's own work for a push; NaN where that is not known.
+    """
+    if options.pushes_per_closure is not None:
+        return options.pushes_per_closure
+    if workers == 1 or math.isnan(seconds):
+        return FIRST_PUSHES
+    if seconds * MOST_PUSHES <= CLOSURE_SECONDS:
+        return MOST_PUSHES
+    return math.ceil(CLOSURE_SECONDS / seconds)
 
 
 def env_steps_per_push(config: Topics, workers: int) -> float:

@@ -17,6 +17,7 @@ from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.patience import Patience
 from ps_dqn.coordinator.tasks import Tasks
+from ps_dqn.coordinator.window import Window
 from ps_dqn.errors import WorkerError
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.run.checkpoints import Checkpoints
@@ -27,6 +28,7 @@ from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.progress import Interval, Progress, evaluation_row
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import failures
+from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.closures import Closures
 
 # Evaluations in a row that must reach the target return: one may be luck.
@@ -85,8 +87,7 @@ class Training:
         self._warned = False
         self._patience = Patience(tasks.num_workers)
         self._closures_lost = 0
-        self._next_ticket = 1
-        self._tickets: list[int] = []  # of closures that have not ended, in order
+        self._window = Window(config, tasks.num_workers)
 
     def request_stop(self) -> None:
         """Ends the run soon, with a checkpoint; may be called from a signal handler."""
@@ -126,28 +127,11 @@ class Training:
 
     def _advance(self) -> None:
         """Fills the window of outstanding closures, then hears one result."""
-        while self._room_for_another():
-            self._submit_training()
-        self._hear()
-
-    def _submit_training(self) -> None:
-        """Schedules a training closure with tickets of its own, one for each of its pushes."""
-        ticket = self._next_ticket
-        self._next_ticket += self._config.parameter_server.pushes_per_closure
-        self._tickets.append(ticket)
-        tickets = np.array([ticket, self._tickets[0]], np.int64)
-        self._schedule.submit("train", self._closures.train, [tickets])
-
-    def _room_for_another(self) -> bool:
-        """Whether a closure more fits the window, and the steps that are left to make."""
-        outstanding = self._schedule.outstanding("train")
-        options = self._config.parameter_server
-        if outstanding >= self._tasks.num_workers * options.closures_per_worker:
-            return False
-        if options.is_synchronous:
-            return True  # a round needs every worker; the parameter servers know when it is over
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
-        return outstanding * self._config.env_steps_per_closure(self._tasks.num_workers) < left
+        while self._window.has_room(left):
+            tickets = np.array(self._window.open(), np.int64)
+            self._schedule.submit("train", self._closures.train, [tickets])
+        self._hear()
 
     def _hear(self) -> None:
         outcome = self._schedule.next(TICK_SECONDS)
@@ -158,7 +142,7 @@ class Training:
                 "evaluation": self._on_evaluation,
             }
             if outcome.kind == "train":
-                self._tickets.remove(int(outcome.args[0][0]))
+                self._window.close(Tickets(*map(int, outcome.args[0])).first)
             handlers[outcome.kind](outcome.value)
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
@@ -172,6 +156,7 @@ class Training:
         self._check(error)
         report = Report.decode(vector)
         self._progress.add(report)
+        self._window.measure(report)
         self._tasks.reported(int(report.worker))
         self._warn(report)
         if not self._reason:

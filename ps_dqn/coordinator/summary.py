@@ -76,9 +76,9 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     for name, rate in (("env_steps", "env_steps_per_second"), ("updates", "updates_per_second")):
         table.add_row(name.replace("_", " "), f"{summary[name]:,} ({summary[rate]:,.0f}/s)")
     table.add_row("episodes", f"{summary['episodes']:,}")
-    busy = sum(summary["worker_seconds"].values()) or math.nan
+    whole = sum(summary["worker_seconds"].values()) or math.nan
     shares = ", ".join(
-        f"{phase} {each / busy:.0%}" for phase, each in summary["worker_seconds"].items() if each
+        f"{phase} {each / whole:.0%}" for phase, each in summary["worker_seconds"].items() if each
     )
     table.add_row("workers' time", shares or "-")
     console.print(table)

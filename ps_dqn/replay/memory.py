@@ -46,6 +46,18 @@ class Memory(abc.ABC):
             ValueError: there is not yet what they are drawn from.
         """
 
+    def prepare(  # noqa: B027 - a rollout is not there before it is sampled
+        self, minibatches: int, batch_size: int, progress: float = 0.0
+    ) -> None:
+        """Draws what the next `sample` returns, with the arguments of `sample`.
+
+        What is appended until then is not in it. Priorities lag by one push: it is drawn without
+        the errors of what was sampled last, and with the weights of this progress.
+
+        Raises:
+            ValueError: there is not yet what they are drawn from.
+        """
+
     def update_priorities(self, errors: np.ndarray) -> None:  # noqa: B027 - few have priorities
         """Takes the errors of what was sampled last, |TD error|, float32 [M, B]."""
 

@@ -7,6 +7,8 @@ Shapes: E environments, R rows for each, M minibatches of B items (transitions o
 trained rows of a sequence and L rows in all, S numbers of recurrent state, n the length of returns.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ps_dqn.environments import Step
@@ -22,7 +24,14 @@ from ps_dqn.replay.ring import (
     Ring,
     Rows,
 )
-from ps_dqn.replay.samplers import Candidates, Sampler
+from ps_dqn.replay.samplers import Candidates, Drawn, Sampler
+
+
+class Prepared(NamedTuple):
+    """A batch, and the items it was made of."""
+
+    drawn: Drawn
+    batch: Transitions | Sequences
 
 
 class Replay(Memory):
@@ -47,6 +56,9 @@ class Replay(Memory):
         self._sampler = sampler
         self._min_size, self._is_warm = min_size, False
         self._every_env = np.arange(layout.num_envs)
+        nothing = np.zeros((0, 0), np.int64)
+        self._sampled = Drawn(nothing, nothing, nothing)
+        self._prepared: Prepared | None = None
         # γ^0 … γ^n
         exponents = np.arange(self._item.n_step + 1, dtype=np.float32)
         self._gammas = np.float32(layout.gamma) ** exponents
@@ -110,28 +122,40 @@ class Replay(Memory):
     def sample(
         self, minibatches: int, batch_size: int, progress: float = 0.0
     ) -> Transitions | Sequences:
-        """Draws as the sampler does, with replacement.
+        """What was prepared, or else draws as the sampler does, with replacement.
 
         Raises:
             NothingToDrawError: nothing can be sampled yet.
         """
-        drawn = self._sampler.draw(self._candidates(), minibatches, batch_size, progress)
-        base, slots = self._starts(drawn.envs, drawn.items)  # [M, B]
-        if self._item.sequence_length:
-            return self._sequences(base, slots, drawn.weights)
-        return self._transitions(base, slots, drawn.weights)
+        prepared = self._prepared or self._draw(minibatches, batch_size, progress)
+        (self._sampled, batch), self._prepared = prepared, None
+        return batch
+
+    def prepare(self, minibatches: int, batch_size: int, progress: float = 0.0) -> None:
+        """Draws what the next `sample` returns, unless that is prepared already.
+
+        Raises:
+            NothingToDrawError: nothing can be sampled yet.
+        """
+        self._prepared = self._prepared or self._draw(minibatches, batch_size, progress)
 
     def update_priorities(self, errors: np.ndarray) -> None:
-        """Sets the priorities of what was sampled last, where there are priorities.
+        """Sets the priorities of what was sampled last, not of what is prepared, if there are any.
 
         Args:
             errors: |TD error|, of a sequence one number, float32 [M, B].
         """
-        self._sampler.update(errors)
+        self._sampler.update(self._sampled, errors)
 
     def close(self) -> None:
         """Writes everything to the disk and lets others have the folder, where it has one."""
         self._ring.arrays.close()
+
+    def _draw(self, minibatches: int, batch_size: int, progress: float) -> Prepared:
+        drawn = self._sampler.draw(self._candidates(), minibatches, batch_size, progress)
+        base, slots = self._starts(drawn.envs, drawn.items)  # [M, B]
+        form = self._sequences if self._item.sequence_length else self._transitions
+        return Prepared(drawn, form(base, slots, drawn.weights))
 
     def _candidates(self) -> Candidates:
         """Items of which all rows are there; item i begins at position i · period."""

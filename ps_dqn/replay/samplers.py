@@ -78,8 +78,8 @@ class Sampler(abc.ABC):
     def restore(self, candidates: Candidates) -> None:  # noqa: B027 - most have nothing to restore
         """Takes over what an earlier process knew of the items."""
 
-    def update(self, priorities: np.ndarray) -> None:  # noqa: B027 - most have no priorities
-        """Sets the priorities of the items drawn last, float32 [M, B]."""
+    def update(self, drawn: Drawn, priorities: np.ndarray) -> None:  # noqa: B027 - few have some
+        """Sets the priorities of items that were drawn, float32 [M, B]."""
 
 
 class Uniform(Sampler):
@@ -157,7 +157,6 @@ class Prioritized(Sampler):
         # before a draw: one walk over it instead of many.
         self._first = np.zeros(num_envs, np.int64)
         self._end = np.zeros(num_envs, np.int64)
-        self._drawn = np.zeros((0, 0), np.int64)  # leaves, [M, B]
 
     def restore(self, candidates: Candidates) -> None:
         """Keeps the priorities that the array holds for these items, as far as they are usable."""
@@ -180,7 +179,7 @@ class Prioritized(Sampler):
             raise NothingToDrawError
         offsets = self._rng.random((minibatches, batch_size))
         sums = (np.arange(batch_size) + offsets) * (self._tree.total / batch_size)
-        leaves = self._drawn = self._tree.find(sums)
+        leaves = self._tree.find(sums)
         values = self._tree.get(leaves)  # [M, B]
         beta = self._beta_start + (1 - self._beta_start) * progress
         # N and the sum of priorities are the same for all, so dividing by the largest weight of a
@@ -191,22 +190,26 @@ class Prioritized(Sampler):
         items = first + (slots - first) % self._slots
         return Drawn(envs, items, weights.astype(np.float32))
 
-    def update(self, priorities: np.ndarray) -> None:
-        """Sets the priorities of the items drawn last.
+    def update(self, drawn: Drawn, priorities: np.ndarray) -> None:
+        """Sets the priorities of items that were drawn, but for those that have gone since.
 
         Args:
+            drawn: of any draw, not only the last.
             priorities: |δ|, or δ, float32 [M, B]. One that is not finite counts as the largest
                 there has been. Of an item that was drawn twice, the last one counts.
 
         Raises:
-            ValueError: not of the last draw's shape.
+            ValueError: not of the draw's shape.
         """
-        if priorities.shape != self._drawn.shape:
-            raise ValueError(f"priorities of {priorities.shape} for a draw of {self._drawn.shape}")
+        if priorities.shape != drawn.items.shape:
+            raise ValueError(f"priorities of {priorities.shape} for a draw of {drawn.items.shape}")
         values = (np.abs(priorities.astype(np.float64)) + self._epsilon) ** self._alpha
         finite = np.isfinite(values)
         self._largest = max(self._largest, float(values.max(initial=0, where=finite)))
-        self._tree.set(self._drawn.ravel(), np.where(finite, values, self._largest).ravel())
+        # The tree may have followed the replay since, and have other items in some leaves.
+        there = drawn.items >= self._first[drawn.envs]
+        leaves = self._leaves(drawn.envs, drawn.items)
+        self._tree.set(leaves[there], np.where(finite, values, self._largest)[there])
 
     def _follow(self, candidates: Candidates) -> None:
         """Brings the tree what came and went since the last draw."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ps_dqn.telemetry import metrics
-from ps_dqn.telemetry.metrics import PHASES
+from ps_dqn.telemetry.metrics import PHASES, WORK
 from ps_dqn.telemetry.report import MEASURES, Report
 from ps_dqn.wire.messages import Entry, Kind
 
@@ -104,8 +104,8 @@ class WorkerTotals:
         return self._values.get(measure, math.nan)
 
     def seconds_per_update(self) -> float:
-        """Time for an update, that for others left out; NaN where none was made."""
-        busy = self.total(*(f"time_{phase}" for phase in metrics.WORK))
+        """Time of work for an update; NaN where none was made."""
+        busy = self.total(*(f"time_{phase}" for phase in WORK))
         updates = self.total("updates")
         return busy / updates if updates else math.nan
 

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-# Phases of a closure in which the worker itself is at work; in the others it waits for somebody.
+# Where a worker's time goes: into its work, and the rest. Waiting is for other workers, in rounds;
+# dispatch is for the coordinator, from the end of one closure to the beginning of the next;
+# evaluation is playing for others to see.
 WORK = ("environment", "acting", "sampling", "gradient", "pull", "push")
-PHASES = (*WORK, "waiting")
+PHASES = (*WORK, "waiting", "dispatch", "evaluation")
 
 
 class Totals(Protocol):
@@ -117,7 +119,7 @@ _PUSHES = Family(
     "outcome",
 )
 _PHASES = Family(
-    "ps_dqn_phase_seconds_total", "Time of all workers in each phase of their closures.", "phase"
+    "ps_dqn_phase_seconds_total", "Time of all workers in each phase of what they do.", "phase"
 )
 
 

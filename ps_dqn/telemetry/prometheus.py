@@ -103,7 +103,7 @@ _FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
         ),
         _from_figure(
             "ps_dqn_worker_phase_seconds_total",
-            "Time in each phase of closures.",
+            "Time in each phase of what it does.",
             "phase_seconds",
             "phase",
         ),

@@ -10,6 +10,7 @@ so what a method returns has its specs beside its fields.
 | pulled         | a reply of each server    | `Pulled`                              |
 | step           | `Acted`                   | `Acting`                              |
 | sample         |                           | `Sampled`                             |
+| prepare        |                           | a mark                                |
 | pack           | `Learned`                 | `Packed`                              |
 | pushed         | the `Verdict`             | requests of the next pull             |
 | report         |                           | `Reported`                            |
@@ -58,6 +59,7 @@ class Tickets(NamedTuple):
 
     first: int  # the ticket of its first push; the next ones follow it
     oldest: int  # the first ticket of the oldest closure that has not ended
+    pushes: int  # how many
 
 
 class Begin(NamedTuple):
@@ -67,7 +69,7 @@ class Begin(NamedTuple):
     run_id: Any  # the same for every session of a run, string []
     config: Any  # the `Config` as JSON, string []
     sizes: Any  # `Sizes`, int64 [4]
-    tickets: Any  # `Tickets`, int64 [2]
+    tickets: Any  # `Tickets`, int64 [3]
 
 
 def requests(num_ps: int) -> Spec:

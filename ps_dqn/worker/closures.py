@@ -1,7 +1,7 @@
 """The functions that run on workers: train, freeze, evaluate.
 
-A training closure is: pull -> collect -> sample -> local updates -> push, as often as
-`pushes_per_closure` says, and a report.
+A training closure is: pull -> collect -> sample -> local updates -> push, as often as its `Tickets`
+say, and a report.
 
 Shapes: E environments, M minibatches (= local updates), B transitions each, P parameters,
 S optimizer slots.
@@ -84,7 +84,7 @@ class Closures:
         return _trace(closure, tf.TensorSpec([], tf.int64))
 
     def _train(self, tickets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """A closure of `Tickets`, int64 [2].
+        """A closure of `Tickets`, int64 [3].
 
         Returns:
             A `Report` as float64 [fields] and an error text.
@@ -93,11 +93,11 @@ class Closures:
         sizes = tf.constant(self._sizes, tf.int64)
         begin = calls.Begin(self._session, self._run_id, self._config_json, sizes, tickets)
         requests = bridge.call("begin", worker, begin, self._requests)
-        pushes = self._config.parameter_server.pushes_per_closure
+        pushes = tickets[calls.Tickets._fields.index("pushes")]
         _, _, has_pushed = tf.while_loop(
             lambda i, requests, has_pushed: (i < pushes) & (has_pushed > 0),
             lambda i, requests, has_pushed: (i + 1, *self._pull_learn_push(worker, requests)),
-            (tf.constant(0), requests, tf.constant(1)),
+            (tf.constant(0, tf.int64), requests, tf.constant(1)),
             parallel_iterations=1,
         )
         with tf.control_dependencies([has_pushed]):
@@ -114,6 +114,7 @@ class Closures:
         if self._config.parameter_server.overlap == "on":
             # Learning is pure, so nothing puts it in an order with these calls: both run at once.
             self._collect(worker, pulled, sampled.acting)
+            bridge.call("prepare", worker, [], calls.MARK)
         learned = self._learn(
             pulled.online,
             pulled.target,

@@ -14,7 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.worker.actor import Evaluation
-from ps_dqn.worker.calls import Begin, EvaluateBegin, Sizes, Tickets
+from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Sizes, Tickets
 from ps_dqn.worker.session import Session
 
 
@@ -43,10 +43,11 @@ class WorkerHost:
         }
         if self._learning is not None:
             methods |= self._learning.methods
-        if self._evaluation is not None:
+        evaluation = self._evaluation
+        if evaluation is not None:
             methods |= {
-                "evaluate_step": self._evaluation.step,
-                "evaluate_end": self._evaluation.end,
+                "evaluate_step": evaluation.step,
+                "evaluate_end": lambda: self._evaluate_end(evaluation),
             }
         return methods
 
@@ -89,12 +90,24 @@ class WorkerHost:
         """Starts an evaluation, from the fields of `EvaluateBegin`; the first observations."""
         begin = EvaluateBegin(*arrays)
         self._open(begin.session, begin.config)
+        self._lap("dispatch")
         episodes = int(begin.episodes)
         if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
             if self._evaluation is not None:
                 self._evaluation.environments.close()
             self._evaluation = Evaluation(self._config, episodes)
         return self._evaluation.begin(int(begin.seed))
+
+    def _evaluate_end(self, evaluation: Evaluation) -> Played:
+        """Ends an evaluation."""
+        played = evaluation.end()
+        self._lap("evaluation")
+        return played
+
+    def _lap(self, phase: str) -> None:
+        """Ends a phase outside of training closures; the next closure's report has it."""
+        if self._learning is not None:
+            self._learning.tally.lap(phase)
 
     def _open(self, session: np.ndarray, config: bytes) -> None:
         """Starts afresh when the coordinator is another run than the last one here."""

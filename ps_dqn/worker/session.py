@@ -1,7 +1,8 @@
 """One worker's part in a run: it collects, hands out minibatches, and does its side of a push.
 
 Closures that run on this worker call its methods: `begin`, then for each push `pulled`, `step`…,
-`sample`, `pack`, `pushed`; `report` ends the closure. `calls` has what they exchange.
+`sample`, `pack`, `pushed`; `report` ends the closure. Where environments are stepped while it
+learns, `step`… and `prepare` follow `sample`. `calls` has what they exchange.
 """
 
 import math
@@ -65,25 +66,29 @@ class Session:
         self._counters = Counters(0, 0, 0, 0, 0)
         self._epsilon = self._learning_rate = math.nan
         self._progress = 0.0  # share of the run that is done
+        self._minibatches = (config.parameter_server.local_updates, config.learning.batch_size)
         self._steps_to_make = 0
         self._owed = 0.0  # steps of the vector environment, beyond those that were to be made
         self._overlaps = config.parameter_server.overlap == "on"
         self._is_learning = False  # the minibatches of this push are drawn
         self._is_finished = False  # the closure is to end without another push
         self._env_steps = self._episodes = 0  # collected and not pushed yet
-        self._tally = Tally()
+        self.tally = Tally()
         self._ledger, self._closures = WorkerLedger(), 0
         self.figures = self._figures()
 
     @property
     def methods(self) -> dict[str, Callable[..., Any]]:
         """What closures call."""
-        names = ("pulled", "step", "sample", "pack", "pushed", "report")
+        names = ("pulled", "step", "sample", "prepare", "pack", "pushed", "report")
         return {name: getattr(self, name) for name in names}
 
     def begin(self, tickets: Tickets) -> np.ndarray:
         """Starts a closure; returns the first pull's requests, int64 [num_ps, fields]."""
-        self._tally.start_clock()
+        if self._closures:
+            self.tally.lap("dispatch")
+        else:
+            self.tally.start_clock()
         self._client.begin(tickets.first, tickets.oldest)
         return self._client.requests()
 
@@ -91,10 +96,10 @@ class Session:
         """Takes the servers' replies, uint8 each."""
         answer = self._client.pulled(replies)
         if isinstance(answer, Status):
-            self._tally.lap("waiting")
+            self.tally.lap("waiting")
             self._is_finished = answer is Status.FINISHED
             return self._pulled(answer, self._no_parameters, self._no_parameters)
-        self._tally.maximum("pull_max", self._tally.lap("pull"))
+        self.tally.maximum("pull_max", self.tally.lap("pull"))
         self._is_finished = self._is_learning = False
         self.actor.memory.begin()
         self._follow_schedules(answer.counters)
@@ -106,23 +111,29 @@ class Session:
     def step(self, *arrays: np.ndarray) -> Acting:
         """Acts once in every environment, from the fields of `Acted`."""
         acted = Acted(*arrays)
-        self._tally.lap("acting")
+        self.tally.lap("acting")
         self.actor.step(acted.greedy, acted.state, self._epsilon)
         self._steps_to_make -= 1
-        self._tally.lap("environment")
+        self.tally.lap("environment")
         return self._acting()
 
     def sample(self) -> Sampled:
         """Draws the minibatches of all local updates."""
-        actor, config = self.actor, self._config
+        actor = self.actor
         if self._is_finished:
             batch = actor.nothing
         else:
-            shape = (config.parameter_server.local_updates, config.learning.batch_size)
-            batch = actor.memory.sample(*shape, self._progress)
+            batch = actor.memory.sample(*self._minibatches, self._progress)
         self._is_learning = True
-        self._tally.lap("sampling")
+        self.tally.lap("sampling")
         return Sampled(np.int32(not self._is_finished), batch, self._acting())
+
+    def prepare(self) -> np.ndarray:
+        """Draws the minibatches of the next push, while these are learned from; returns a mark."""
+        if not self._is_finished:
+            self.actor.memory.prepare(*self._minibatches, self._progress)
+        self.tally.lap("sampling")
+        return np.array(1, np.int32)
 
     def pack(self, *arrays: np.ndarray) -> Packed:
         """Decides whether what was learned, the fields of `Learned`, is pushed, and packs it."""
@@ -136,17 +147,17 @@ class Session:
             self._slots, self._slot_steps = learned.slots, self._slot_steps + updates
         else:
             # The optimizer forgets it too: its slots may be damaged.
-            self._tally.add("withheld_outliers" if is_finite else "withheld_not_finite")
-        self._tally.add("updates", updates)
+            self.tally.add("withheld_outliers" if is_finite else "withheld_not_finite")
+        self.tally.add("updates", updates)
         if is_finite:
             for name in ("td_loss", "q_values", "grad_norm"):
-                self._tally.add(name, float(getattr(learned, name)))
+                self.tally.add(name, float(getattr(learned, name)))
         kind = Kind.APPLIED if is_admitted else Kind.WITHHELD
         header, packed = self._client.pack(
             learned.vector, kind, updates, self._env_steps, self._episodes, self._learning_rate
         )
         self._env_steps = self._episodes = 0
-        self._tally.lap("gradient")
+        self.tally.lap("gradient")
         return Packed(header, packed)
 
     def pushed(self, numbers: np.ndarray) -> np.ndarray:
@@ -156,10 +167,10 @@ class Session:
         self._counters = Counters(*(getattr(verdict, name) for name in Counters._fields))
         if verdict.kind != Kind.WITHHELD:
             is_applied = verdict.kind == Kind.APPLIED and not verdict.duplicate
-            self._tally.add("pushes" if is_applied else "refused")
-            self._tally.add("staleness", verdict.staleness)
-            self._tally.maximum("staleness_max", verdict.staleness)
-        self._tally.maximum("push_max", self._tally.lap("push"))
+            self.tally.add("pushes" if is_applied else "refused")
+            self.tally.add("staleness", verdict.staleness)
+            self.tally.maximum("staleness_max", verdict.staleness)
+        self.tally.maximum("push_max", self.tally.lap("push"))
         return self._client.requests()
 
     def report(self) -> Reported:
@@ -169,7 +180,8 @@ class Session:
             optimizer_state.save(
                 self._folder, self._config.learning.optimizer, self._slots, self._slot_steps
             )
-        fields = self._tally.take()
+            self.tally.lap("gradient")
+        fields = self.tally.take()
         fields |= {f"run_{name}": value for name, value in self._counters._asdict().items()}
         fields |= {
             "worker": self._worker,
@@ -232,8 +244,8 @@ class Session:
         gathered = self.actor.take_gathered()
         self._env_steps += gathered.env_steps
         self._episodes += len(gathered.returns)
-        self._tally.add("env_steps", gathered.env_steps)
-        self._tally.returns.extend(gathered.returns)
+        self.tally.add("env_steps", gathered.env_steps)
+        self.tally.returns.extend(gathered.returns)
 
 
 def _is_finite(array: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ class Tally:
         self._lap_began = time.perf_counter()
 
     def start_clock(self) -> None:
-        """The first phase of a closure begins now."""
+        """The first phase begins now: what was before is nobody's."""
         self._lap_began = time.perf_counter()
 
     def lap(self, phase: str) -> float:

@@ -240,10 +240,8 @@ def test_updates_that_are_made_side_by_side_are_one(
 def test_steps_of_a_workers_environments(
     values: dict[str, Any], num_workers: int, wanted: float
 ) -> None:
-    share = Config.from_values({"pushes_per_closure": 4, **values}).shared_by(num_workers)
+    share = Config.from_values(values).shared_by(num_workers)
     assert share.vector_steps_per_push(num_workers) == pytest.approx(wanted)
-    closure = share.env_steps_per_closure(num_workers)
-    assert closure == pytest.approx(4 * wanted * share.environment.envs_per_worker)
 
 
 def test_a_worker_takes_over_what_lost_ones_collected() -> None:

@@ -53,3 +53,16 @@ def test_of_equally_good_networks_the_newer_is_the_best(evaluated, tmp_path: pat
     best = Checkpoints(tmp_path, keep=1).best()
     assert result.best_return == best.eval_return == 8.0
     assert best.state.average.tolist() == [3, 3, 3]
+
+
+def test_closures_follow_from_what_reports_say(tmp_path: pathlib.Path) -> None:
+    config = Config.from_values(
+        {"total_env_steps": 600, "eval_period": 10**6, "update_period": 0.1}
+    )
+    scripted = ScriptedRun([BAD])
+    training(config, TARGET, scripted, tmp_path, num_workers=2).run()
+    pushes = [each.pushes for each in scripted.tickets]
+    # Four are on their way before the first report, whose push took no time at all.
+    assert pushes[:6] == [4, 4, 4, 4, 64, 64]
+    assert [each.first for each in scripted.tickets[:6]] == [1, 5, 9, 13, 17, 81]
+    assert [each.oldest for each in scripted.tickets[:6]] == [1, 1, 1, 1, 5, 9]

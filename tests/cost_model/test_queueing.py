@@ -92,7 +92,7 @@ def test_equal_stations_are_a_balanced_network() -> None:
 
 
 def test_many_workers_reach_what_the_busiest_station_can_serve() -> None:
-    prediction = cost_model.predict(COSTS, config(), 10_000)
+    prediction = cost_model.predict(COSTS, config(pushes_per_closure=4), 10_000)
     assert prediction.updates_per_second == pytest.approx(64 / (0.006 + 0.009), rel=1e-6)
     assert prediction.utilisation[PARAMETER_SERVERS] == pytest.approx(1.0)
     assert prediction.utilisation[COORDINATOR] == pytest.approx(0.0005 / 0.015)

@@ -86,7 +86,7 @@ def test_of_an_item_drawn_twice_the_last_error_counts() -> None:
     assert [sorted(row) for row in drawn] == [[(0, 0)] * 2 + [(0, 1)] * 2] * 3
     errors = np.full((3, 4), 50.0, np.float32)
     errors[2, [1, 3]] = 3, 12  # in each minibatch the first share is item 0, the last is item 1
-    ring.sampler.update(errors)
+    ring.update(errors)
     assert ring.priorities() == pytest.approx({(0, 0): 1, (0, 1): 4})
 
 
@@ -123,7 +123,7 @@ def test_priorities_follow_the_rings() -> None:
         for item, error in zip(both, errors.ravel().tolist(), strict=True):
             expected[item] = error
             largest = max(largest, error)
-        ring.sampler.update(errors)
+        ring.update(errors)
         smallest = min(expected.values())
         shown = ring.priorities()
         assert shown == pytest.approx({item: p / smallest for item, p in expected.items()})
@@ -133,7 +133,7 @@ def test_an_error_for_an_item_that_has_gone_is_not_its_successors() -> None:
     ring = ItemRings(prioritized(), 1, 2).add([2])
     ring.draw(1, 4)
     ring.add([1])  # takes the place of item 0
-    ring.sampler.update(np.array([[0.25, 0.25, 0.5, 0.5]], np.float32))
+    ring.update(np.array([[0.25, 0.25, 0.5, 0.5]], np.float32))
     assert ring.priorities() == pytest.approx({(0, 1): 1, (0, 2): 2})
 
 
@@ -141,7 +141,7 @@ def test_priorities_of_another_shape_are_refused() -> None:
     ring = ItemRings(prioritized(), 1, 4).add([2])
     ring.draw(3, 4)
     with pytest.raises(ValueError, match=r"\(4, 3\) for a draw of \(3, 4\)"):
-        ring.sampler.update(np.zeros((4, 3), np.float32))
+        ring.update(np.zeros((4, 3), np.float32))
 
 
 def test_priorities_survive_in_their_array() -> None:
@@ -163,3 +163,26 @@ def test_priorities_survive_in_their_array() -> None:
     )
     after.add([0, 1])
     assert after.priorities()[(1, 3)] == pytest.approx(5)
+
+
+def test_errors_of_an_earlier_draw_are_those_of_its_items() -> None:
+    ring = ItemRings(prioritized(), 2, 4).add([2, 2])
+    ring.draw(1, 4)
+    earlier = ring.drawn
+    assert sorted(zip(earlier.envs[0], earlier.items[0], strict=True)) == ring.items()
+    ring.draw(1, 2)
+    errors = 1 + 2 * earlier.envs + earlier.items
+    ring.sampler.update(earlier, errors.astype(np.float32))
+    assert ring.priorities() == pytest.approx({(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4})
+
+
+def test_errors_come_too_late_for_what_was_overwritten_before_the_next_draw() -> None:
+    ring = ItemRings(prioritized(), 1, 4).add([4])
+    ring.draw(1, 4)
+    earlier = ring.drawn
+    assert earlier.items.tolist() == [[0, 1, 2, 3]]
+    ring.invalid = {(0, 5)}
+    ring.add([2])  # take the places of items 0 and 1, the second of them none to draw
+    ring.draw(1, 3)
+    ring.sampler.update(earlier, np.full((1, 4), 0.25, np.float32))
+    assert ring.priorities() == pytest.approx({(0, 2): 1, (0, 3): 1, (0, 4): 4})

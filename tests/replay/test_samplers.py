@@ -51,7 +51,7 @@ def test_recent_takes_older_items_where_no_recent_one_is_valid() -> None:
 def test_errors_do_not_matter_without_priorities(sampler: Sampler) -> None:
     ring = ItemRings(sampler, 1, 8).add([8])
     drawn, _ = ring.draw(1, 400)
-    sampler.update(np.zeros((1, 400), np.float32))
+    ring.update(np.zeros((1, 400), np.float32))
     again, weights = ring.draw(1, 400)
     assert set(again[0]) == set(drawn[0])
     assert (weights == 1).all()

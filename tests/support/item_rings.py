@@ -41,7 +41,7 @@ class ItemRings:
     def draw(
         self, minibatches: int, batch_size: int, progress: float = 0.0
     ) -> tuple[list[list[Item]], np.ndarray]:
-        drawn = self.sampler.draw(self.candidates, minibatches, batch_size, progress)
+        drawn = self.drawn = self.sampler.draw(self.candidates, minibatches, batch_size, progress)
         assert drawn.weights.dtype == np.float32
         assert drawn.envs.shape == drawn.items.shape == drawn.weights.shape
         pairs = np.stack([drawn.envs, drawn.items], axis=-1).tolist()
@@ -52,7 +52,11 @@ class ItemRings:
         drawn, _ = self.draw(1, count)
         assert set(drawn[0]) == set(self.items())
         values = [[errors[item] for item in row] for row in drawn]
-        self.sampler.update(np.array(values, np.float32))
+        self.update(np.array(values, np.float32))
+
+    def update(self, errors: np.ndarray) -> None:
+        """Gives what was drawn last its TD errors."""
+        self.sampler.update(self.drawn, errors)
 
     def priorities(self) -> dict[Item, float]:
         """Of all items, relative to the smallest: with β = 1 the weights are min p / p."""

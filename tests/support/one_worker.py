@@ -17,6 +17,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator import connection
 from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.wire import bridge
+from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.host import WorkerHost
 from support.small import make_closures
 
@@ -25,8 +26,9 @@ def play(coordinator, config: Config, num_closures: int) -> dict[str, np.ndarray
     store, closures = make_closures(config, num_ps=2, num_workers=1)
     online, target, counters, reports = [], [], [], []
     for number in range(num_closures):
-        ticket = 1 + number * config.parameter_server.pushes_per_closure
-        tickets = np.array([ticket, ticket], np.int64)
+        pushes = config.parameter_server.pushes_per_closure
+        ticket = 1 + number * pushes
+        tickets = np.array(Tickets(ticket, oldest=ticket, pushes=pushes), np.int64)
         report, error = coordinator.schedule(closures.train, args=(tickets,)).fetch()
         assert not error, error
         state = store.state()

@@ -19,6 +19,7 @@ from ps_dqn.telemetry.display import PlainDisplay
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.vitals import Vitals
+from ps_dqn.worker.calls import Tickets
 from support.reports import report
 
 # What each closure adds to the run.
@@ -34,6 +35,7 @@ class ScriptedRun:
         self._waiting: collections.deque[Outcome] = collections.deque()
         self._counters = Counters(0, 0, 0, 0, 0)
         self.num_evaluations = 0
+        self.tickets: list[Tickets] = []  # of all training closures
         self.train = self.freeze = None
 
     # Of the closures.
@@ -44,6 +46,8 @@ class ScriptedRun:
     # Of the schedule.
 
     def submit(self, kind: str, function: object, args: Sequence[Any] = (), **_: object) -> None:
+        if kind == "train":
+            self.tickets.append(Tickets(*map(int, args[0])))
         self._waiting.append(Outcome(kind, getattr(self, f"_{kind}")(), tuple(args)))
 
     def outstanding(self, kind: str) -> int:
@@ -79,14 +83,18 @@ class ScriptedRun:
 
 
 def training(
-    config: Config, target_return: float, scripted: ScriptedRun, folder: pathlib.Path
+    config: Config,
+    target_return: float,
+    scripted: ScriptedRun,
+    folder: pathlib.Path,
+    num_workers: int = 1,
 ) -> Training:
     """The loop over such a run; checkpoints are left in the folder."""
     writers: Any = types.SimpleNamespace(
         write=lambda *_: None, write_workers=lambda *_: None, write_staleness=lambda *_: None
     )
-    vitals = Vitals(RunFigures.planned(config, num_workers=1))
+    vitals = Vitals(RunFigures.planned(config, num_workers))
     observer = Observer(vitals, PlainDisplay(Console(quiet=True), 60.0), writers)
     parts: list[Any] = [scripted, scripted, scripted]
     checkpoints = Checkpoints(folder, keep=1)
-    return Training(config, target_return, *parts, Tasks(1, None), checkpoints, observer)
+    return Training(config, target_return, *parts, Tasks(num_workers, None), checkpoints, observer)

@@ -50,7 +50,7 @@ class Worker:
             run_id=b"a_run",
             config=self.config.to_json().encode(),
             sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS)),
-            tickets=np.array(Tickets(self.ticket, self.oldest)),
+            tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),
         )
         self.ticket += 10
         self.requests = self.call("begin", *begin)
@@ -72,6 +72,9 @@ class Worker:
 
     def sample(self) -> Sampled:
         return self.call("sample")
+
+    def prepare(self) -> None:
+        assert self.call("prepare") == 1
 
     def pack(self, vector: Any, slots: float = 0.0, loss: float = 1.0, errors: Any = 0.5) -> Packed:
         drawn = (self.config.parameter_server.local_updates, self.config.learning.batch_size)

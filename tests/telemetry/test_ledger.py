@@ -138,11 +138,11 @@ def test_every_phase_adds_up(phase: str) -> None:
     assert book.rows()[0][f"time_{phase}"] == 0.75
 
 
-def test_slowness_is_against_the_median_and_without_waiting() -> None:
+def test_slowness_is_against_the_median_and_of_work_alone() -> None:
     seconds = {0: 1.0, 1: 2.0, 2: 6.0}
     book = WorkerLedger(
         report(worker=worker, updates=10, time_gradient=each / 2, time_acting=each / 2,
-               time_waiting=100.0)
+               time_waiting=100.0, time_dispatch=50.0 * each, time_evaluation=10.0)
         for worker, each in seconds.items()
     )  # fmt: skip
     slowness = {worker: row["slowness"] for worker, row in book.rows().items()}

@@ -17,15 +17,15 @@ def burst_config(**options) -> Config:
     return Config.from_values({**SMALL, **burst, "local_updates": 4, **options})
 
 
-@pytest.mark.parametrize("pushes_per_closure", [1, 3])
-def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(
-    coordinator, pushes_per_closure
-):
-    config = burst_config(pushes_per_closure=pushes_per_closure)
+@pytest.mark.parametrize("pushes", [1, 3])
+def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(coordinator, pushes):
+    config = burst_config()
     store, closures = make_closures(config, num_ps=3, num_workers=2)
     before = store.state()
     for ticket in range(1, 5):
-        _, error = coordinator.schedule(closures.train, args=(np.array([ticket] * 2),)).fetch()
+        _, error = coordinator.schedule(
+            closures.train, args=(np.array([ticket, ticket, pushes]),)
+        ).fetch()
         assert "RuntimeError: the ball burst" in error.decode()
         assert "catch_env.py" in error.decode()
     after = store.state()
@@ -38,19 +38,18 @@ def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(
     assert "RuntimeError: the ball burst" in error.decode()
 
 
-@pytest.mark.parametrize("pushes_per_closure", [1, 3])
+@pytest.mark.parametrize("pushes", [1, 3])
 def test_an_environment_that_cannot_be_made_on_a_worker_comes_back_as_text(
-    coordinator, monkeypatch, pushes_per_closure
+    coordinator, monkeypatch, pushes
 ):
     # On the coordinator it can: say, a file that only this machine has.
-    config = Config.from_values({**SMALL, "pushes_per_closure": pushes_per_closure})
-    _, closures = make_closures(config, num_ps=3, num_workers=2)
+    _, closures = make_closures(Config.from_values(SMALL), num_ps=3, num_workers=2)
 
     def fail(*_):
         raise FileNotFoundError("no such rom")
 
     monkeypatch.setattr(actor, "Environments", fail)
-    _, error = coordinator.schedule(closures.train, args=(np.array([1, 1]),)).fetch()
+    _, error = coordinator.schedule(closures.train, args=(np.array([1, 1, pushes]),)).fetch()
     assert "FileNotFoundError: no such rom" in error.decode()
 
 
@@ -90,7 +89,7 @@ def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch,
     config = Config.from_values({**SMALL, "pushes_per_closure": 1})
     store, closures = make_closures(config, num_ps, num_workers=2)
     monkeypatch.setattr(shard.Shard, method, fail_with_words)
-    _, error = coordinator.schedule(closures.train, args=(np.array([1, 1]),)).fetch()
+    _, error = coordinator.schedule(closures.train, args=(np.array([1, 1, 1]),)).fetch()
     # Nothing is learned from the zeros of a failed call, and the closure does not go unnoticed.
     assert b"Traceback" in error
     assert "the server's own words" in store.errors()

@@ -106,6 +106,11 @@ def test_learning_and_stepping_do_not_wait_for_each_other(graph: tf.Graph) -> No
     for each in learning:
         assert stepping[0].name not in ancestors(each)
         assert each.name not in ancestors(stepping[0])
+    [prepared] = [each for each in calls(push) if method(each) == "prepare"]
+    assert stepping[0].name in ancestors(prepared), "these steps can be drawn too"
+    for each in learning:
+        assert prepared.name not in ancestors(each)
+        assert each.name not in ancestors(prepared)
 
 
 def calls(graph: tf.Graph) -> list[tf.Operation]:

@@ -50,10 +50,11 @@ def odd_config(kind: str, **options) -> Config:
     return Config.from_values({**SMALL, **rhythm, **memory, **odd, **options})
 
 
-def train(coordinator, closures, first: int = 1, count: int = 1) -> list[Report]:
+def train(coordinator, closures, first: int = 1, count: int = 1, pushes: int = 1) -> list[Report]:
     """The reports of closures that are scheduled at the same time, with tickets from `first` on."""
     waiting = [
-        coordinator.schedule(closures.train, args=(np.array([first + i, 1]),)) for i in range(count)
+        coordinator.schedule(closures.train, args=(np.array([first + i, 1, pushes]),))
+        for i in range(count)
     ]
     values = [remote.fetch() for remote in waiting]
     assert [error for _, error in values] == [b""] * count
@@ -78,9 +79,9 @@ def test_max_staleness_refuses_what_others_have_overtaken(coordinator, bound, ap
 
 @pytest.mark.parametrize(("gate", "withheld"), [(0.0, 0), (1.0, 10)])
 def test_the_outlier_gate_keeps_back_losses_that_jump(coordinator, gate, withheld):
-    config = odd_config("growing", outlier_gate=gate, pushes_per_closure=30)
+    config = odd_config("growing", outlier_gate=gate)
     store, closures = make_closures(config, num_ps=3, num_workers=2)
-    [report] = train(coordinator, closures)
+    [report] = train(coordinator, closures, pushes=30)
     # The first 20 losses set the scale, and every later one is far beyond it.
     assert (report.withheld_outliers, report.pushes) == (withheld, 30 - withheld)
     assert store.counters().version == 30 - withheld
@@ -88,9 +89,9 @@ def test_the_outlier_gate_keeps_back_losses_that_jump(coordinator, gate, withhel
 
 
 def test_no_number_that_is_not_finite_reaches_the_servers(coordinator):
-    store, closures = make_closures(odd_config("nan", pushes_per_closure=4), 3, num_workers=2)
+    store, closures = make_closures(odd_config("nan"), 3, num_workers=2)
     before = store.state()
-    [report] = train(coordinator, closures)
+    [report] = train(coordinator, closures, pushes=4)
     assert (report.withheld_not_finite, report.pushes) == (4, 0)
     assert report.bytes_pushed == 4 * 3 * NUMBERS
     after = store.state()

@@ -30,7 +30,7 @@ def test_a_phase_has_the_time_since_the_one_before(monkeypatch: pytest.MonkeyPat
     counted = Tally()
     counted.start_clock()
     assert [counted.lap(phase) for phase in ("pull", "acting", "pull")] == [1.0, 0.5, 2.0]
-    counted.start_clock()  # the next closure: the time between them is nobody's
+    counted.start_clock()
     assert counted.lap("push") == 0.25
     report = Report(**counted.take())
     assert (report.time_pull, report.time_acting, report.time_push) == (3.0, 0.5, 0.25)

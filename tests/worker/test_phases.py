@@ -1,0 +1,56 @@
+"""A worker's time between two training closures: it waits for its coordinator, or is evaluated.
+
+The toy environment is that of `support/paying_env.py`.
+"""
+
+import numpy as np
+import pytest
+from support.worker_calls import RUN, Open, Worker
+
+from ps_dqn.worker import tally
+from ps_dqn.worker.calls import EvaluateBegin
+
+
+class Clock:
+    """The time by which workers measure; it stands still unless a test moves it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.now = 1e3
+        monkeypatch.setattr(tally.time, "perf_counter", lambda: self.now)
+
+
+def test_a_report_tells_of_the_time_since_the_last_one(opened: Open, monkeypatch) -> None:
+    worker = opened(max_eval_steps=1)  # has begun its first closure
+    clock = Clock(monkeypatch)
+    worker.exchange()
+    assert worker.report().time_dispatch == 0, "nothing was before the first closure"
+
+    clock.now += 2.0
+    begin = EvaluateBegin(np.int64(RUN), worker.config.to_json().encode(), np.int64(1), np.int32(2))
+    worker.call("evaluate_begin", *begin)
+    clock.now += 5.0
+    worker.call("evaluate_step", np.ones(2, np.int32))
+    worker.call("evaluate_end")
+    clock.now += 1.0
+    worker.begin()
+    clock.now += 0.5
+    worker.pull()
+    got = worker.report()
+    assert (got.time_dispatch, got.time_evaluation, got.time_pull) == (3.0, 5.0, 0.5)
+
+    clock.now += 0.25
+    worker.begin()
+    got = worker.report()
+    assert (got.time_dispatch, got.time_evaluation) == (0.25, 0)
+
+
+def test_an_evaluation_before_the_first_closure_is_not_counted() -> None:
+    worker = Worker(max_eval_steps=1)
+    begin = EvaluateBegin(np.int64(RUN), worker.config.to_json().encode(), np.int64(1), np.int32(2))
+    worker.call("evaluate_begin", *begin)
+    assert worker.call("evaluate_end").ok == 1
+    worker.begin()
+    worker.exchange()
+    got = worker.report()
+    assert (got.time_dispatch, got.time_evaluation) == (0, 0)
+    worker.host.close()
