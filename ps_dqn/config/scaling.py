@@ -26,6 +26,7 @@ from typing import TypeVar
 from ps_dqn.config import capacity
 from ps_dqn.config.run import (
     CLOSURE_SECONDS,
+    DISPATCH_SHARE,
     FIRST_PUSHES,
     MOST_PUSHES,
     OUTER_ADAM_STEP,
@@ -120,21 +121,25 @@ def sequential_updates(options: ParameterServer, workers: int) -> float:
     return 1.0 if applies_gradients(options) else options.local_updates / workers
 
 
-def pushes_per_closure(options: ParameterServer, workers: int, seconds: float) -> int:
+def pushes_per_closure(
+    options: ParameterServer, workers: int, seconds: float, dispatch: float = 0.0
+) -> int:
     """How many pushes a training closure makes: enough that its dispatch costs little.
 
     Args:
         options: how workers push.
         workers: N; one worker's closures are all alike, as its run is to be the same each time.
         seconds: of a worker's own work for a push; NaN where that is not known.
+        dispatch: what a worker waits from one closure to the next (seconds).
     """
     if options.pushes_per_closure is not None:
         return options.pushes_per_closure
     if workers == 1 or math.isnan(seconds):
         return FIRST_PUSHES
-    if seconds * MOST_PUSHES <= CLOSURE_SECONDS:
+    wanted = max(CLOSURE_SECONDS, dispatch / DISPATCH_SHARE)
+    if seconds * MOST_PUSHES <= wanted:
         return MOST_PUSHES
-    return math.ceil(CLOSURE_SECONDS / seconds)
+    return math.ceil(wanted / seconds)
 
 
 def env_steps_per_push(config: Topics, workers: int) -> float:

@@ -29,16 +29,20 @@ class ClosureLength:
         """
         self._options, self._num_workers = options, num_workers
         self._seconds: collections.deque[float] = collections.deque(maxlen=RECENT_REPORTS)
+        self._dispatch: collections.deque[float] = collections.deque(maxlen=RECENT_REPORTS)
 
     @property
     def pushes(self) -> int:
         """Of the next closure, 1 or more."""
         # The median, as a worker's first closure may take many times as long: it compiles.
-        seconds = statistics.median(self._seconds) if self._seconds else math.nan
-        return scaling.pushes_per_closure(self._options, self._num_workers, seconds)
+        if not self._seconds:
+            return scaling.pushes_per_closure(self._options, self._num_workers, math.nan)
+        seconds, dispatch = statistics.median(self._seconds), statistics.median(self._dispatch)
+        return scaling.pushes_per_closure(self._options, self._num_workers, seconds, dispatch)
 
     def add(self, report: Report) -> None:
         """Measures a closure; one without a push says nothing."""
         if report.exchanges:
             work = math.fsum(getattr(report, f"time_{phase}") for phase in WORK)
             self._seconds.append(work / report.exchanges)
+            self._dispatch.append(report.time_dispatch)
