@@ -17,6 +17,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator import connection
 from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.wire import bridge
+from ps_dqn.worker.closures import read_report
 from ps_dqn.worker.host import WorkerHost
 from support.small import make_closures
 
@@ -27,7 +28,8 @@ def play(coordinator, config: Config, num_closures: int) -> dict[str, np.ndarray
     for number in range(num_closures):
         ticket = 1 + number * config.parameter_server.pushes_per_closure
         tickets = np.array([ticket, ticket], np.int64)
-        report, error = coordinator.schedule(closures.train, args=(tickets,)).fetch()
+        value = coordinator.schedule(closures.train, args=(tickets,)).fetch()
+        report, error = read_report(value)
         assert not error, error
         state = store.state()
         online.append(state.online)
