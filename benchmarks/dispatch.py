@@ -3,8 +3,8 @@
     python benchmarks/dispatch.py --results=docs/dispatch.csv
     py-spy record --gil --format=raw --output=profile.txt -- python benchmarks/dispatch.py --one=16
 
-What a training closure returns, a report and an error text, is returned at once, so that all time
-is the coordinator's and the transport's. The closures go through the `Schedule` of training, with
+A vector as large as a training closure's report is returned at once, so that all time is the
+coordinator's and the transport's. The closures go through the `Schedule` of training, with
 its window, to gRPC servers in the coordinator's own process: that needs no process for each
 worker, and the processor's time of a closure is of both sides. Where the cores are busy otherwise,
 rates fall; the processor's time of a closure falls less.
@@ -53,7 +53,7 @@ def main() -> None:
     )
     for row in medians:
         print(
-            f"| {row['workers']} | {row['closures_per_second']:,.0f} | "
+            f"| {row['workers']:.0f} | {row['closures_per_second']:,.0f} | "
             f"{1e3 * row['idle_seconds']:.1f} | {1e3 * row['cpu_seconds_per_closure']:.2f} |"
         )
     if options.results:
@@ -91,7 +91,7 @@ def measure(workers: int, window: int, seconds: float) -> dict[str, float]:
     tickets = np.array([1, 1], np.int64)
 
     def report(tickets):
-        return tf.zeros([len(Report._fields)], tf.float64), tf.constant("")
+        return tf.zeros([len(Report._fields)], tf.float64)
 
     function = tf.function(report, autograph=False)
     closure = function.get_concrete_function(tf.TensorSpec([2], tf.int64))

@@ -31,7 +31,7 @@ class Costs:
         env_step_seconds: one environment's step; a worker steps its own one after another.
         env_step_cpu_seconds: of that, what a processor computes.
         acting_seconds: choosing actions for all of a worker's environments, once.
-        sampling_seconds: drawing the minibatches of a push.
+        sampling_seconds: drawing the minibatch of an update.
         update_seconds: one update.
         start_seconds: what a worker does once: TensorFlow compiles the update.
         pull_bytes: the parameters, as they travel.
@@ -94,7 +94,7 @@ def calibrated(known: Costs, config: Topics, row: Mapping[str, str]) -> Costs:
         known,
         env_step_seconds=took["environment"] / env_steps,
         acting_seconds=took["acting"] / env_steps * config.environment.envs_per_worker,
-        sampling_seconds=took["sampling"] / pushes,
+        sampling_seconds=took["sampling"] / updates,
         update_seconds=known.update_seconds if overlaps else took["gradient"] / updates,
         start_seconds=took["gradient"] if overlaps else known.start_seconds,
         latency_seconds=max((took["pull"] + took["push"]) / pushes - served, 0.0),
@@ -168,11 +168,12 @@ def push(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Push:
     envs = scaling.share_out(topics, workers).environment.envs_per_worker
     acting = costs.acting_seconds * env_steps / envs
     collecting = costs.env_step_seconds * env_steps + acting
+    sampling = costs.sampling_seconds * options.local_updates
     learning = costs.update_seconds * options.local_updates
     evaluating = costs.evaluation_seconds * env_steps / config.run.eval_period
     together = max if options.overlap == "on" else math.fsum
-    working = together((collecting, learning)) + costs.sampling_seconds + evaluating
-    pushes = scaling.pushes_per_closure(options, workers, working)
+    working = together((collecting, learning)) + sampling + evaluating
+    pushes = scaling.pushes_per_closure(options, workers, working, costs.dispatch_seconds)
     between = costs.dispatch_seconds / pushes
     own = working + costs.latency_seconds + between
 
@@ -183,8 +184,8 @@ def push(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Push:
         COORDINATOR: costs.coordinator_seconds / pushes,
     }
     if math.isfinite(costs.cores):
-        computed = costs.env_step_cpu_seconds * env_steps + acting + learning
-        computed += costs.sampling_seconds + evaluating
+        computed = costs.env_step_cpu_seconds * env_steps + acting
+        computed += sampling + learning + evaluating
         # C processors are one of C times the speed, and a delay of the rest (Seidmann et al. 1987).
         # A worker that overlaps uses more than one at a time.
         demands[CORES] = computed / costs.cores

@@ -8,8 +8,8 @@ from ps_dqn.config.options import option
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
 OUTER_MOMENTUM = 0.5  # where nothing is said; see docs/scaling.md
 OUTER_ADAM_STEP = 0.01
-# Of a closure where nothing is said: its work (seconds), the share of it that its dispatch may take,
-# and its pushes, at first and at most.
+# Of a closure where nothing is said: its work (seconds), the share of it that its dispatch may
+# take, and its pushes, at first and at most.
 CLOSURE_SECONDS = 0.2
 DISPATCH_SHARE = 0.02
 FIRST_PUSHES = 4
@@ -38,8 +38,9 @@ class ParameterServer:
     pushes_per_closure: int | None = option(
         None,
         f"Pulls and pushes in one scheduled closure (pushes). Default: {FIRST_PUSHES} with one "
-        f"worker; with several, by what recent ones took, as many as take {CLOSURE_SECONDS} seconds "
-        f"and {1 / DISPATCH_SHARE:.0f} times what their dispatch takes, at most {MOST_PUSHES}.",
+        f"worker; with several, by what recent ones took, as many as take {CLOSURE_SECONDS} "
+        f"seconds and {1 / DISPATCH_SHARE:.0f} times what their dispatch takes, at most "
+        f"{MOST_PUSHES}.",
         low=1,
     )
     overlap: str = option(

@@ -29,7 +29,7 @@ from ps_dqn.telemetry.progress import Interval, Progress, evaluation_row
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import failures
 from ps_dqn.worker.calls import Tickets
-from ps_dqn.worker.closures import Closures
+from ps_dqn.worker.closures import Closures, read_report
 
 # Evaluations in a row that must reach the target return: one may be luck.
 EVALUATIONS_IN_A_ROW = 3
@@ -147,12 +147,12 @@ class Training:
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
 
-    def _on_report(self, value: tuple[np.ndarray, object] | None) -> None:
+    def _on_report(self, value: np.ndarray | None) -> None:
         if value is None:
             self._closures_lost += 1
             self._count_afresh()
             return
-        vector, error = value
+        vector, error = read_report(value)
         self._check(error)
         report = Report.decode(vector)
         self._progress.add(report)

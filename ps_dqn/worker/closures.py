@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ps_dqn import seeds
@@ -21,6 +22,7 @@ from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.replay.batch import zero_batch
 from ps_dqn.state import Counters
+from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import bridge
 from ps_dqn.wire.messages import Status
 from ps_dqn.worker import calls
@@ -83,11 +85,12 @@ class Closures:
         closure = functools.partial(self._evaluate, episodes, freeze)
         return _trace(closure, tf.TensorSpec([], tf.int64))
 
-    def _train(self, tickets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _train(self, tickets: tf.Tensor) -> tf.Tensor:
         """A closure of `Tickets`, int64 [3].
 
         Returns:
-            A `Report` as float64 [fields] and an error text.
+            What `read_report` reads, float64 [fields + bytes of the error text]: one tensor, since
+            the coordinator fetches each by a call of its own.
         """
         worker = _this_worker()
         sizes = tf.constant(self._sizes, tf.int64)
@@ -102,7 +105,10 @@ class Closures:
         )
         with tf.control_dependencies([has_pushed]):
             reported: Reported = bridge.call("report", worker, [], Reported.specs())
-        return reported.report, _error(worker, reported.ok, reported.report)
+        error = _error(worker, reported.ok, reported.report)
+        with tf.device("CPU:0"):
+            text = tf.cast(tf.io.decode_raw(error, tf.uint8), tf.float64)
+            return tf.concat([reported.report, text], 0)
 
     def _pull_learn_push(
         self, worker: tf.Tensor, requests: tf.Tensor
@@ -209,6 +215,12 @@ class Closures:
     def _acting(self, num_envs: int) -> Acting:
         """Specs of what so many environments show."""
         return Acting.specs(num_envs, self._environment, self._network.state_size)
+
+
+def read_report(value: np.ndarray) -> tuple[np.ndarray, bytes]:
+    """A `Report` as float64 [fields], and an error text, of what a training closure returned."""
+    size = len(Report._fields)
+    return value[:size], value[size:].astype(np.uint8).tobytes()
 
 
 def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:

@@ -18,8 +18,9 @@ KNOWN = Costs(
     update_seconds=0.0008,
     pull_seconds=0.00025,
     push_seconds=0.00025,
-    dispatch_seconds=0.008,
-    coordinator_seconds=0.002,
+    dispatch_seconds=0.004,
+    coordinator_seconds=0.003,
+    cores=2,
 )
 
 

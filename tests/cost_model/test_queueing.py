@@ -13,7 +13,7 @@ from ps_dqn.cost_model import COORDINATOR, CORES, PARAMETER_SERVERS, Costs
 COSTS = Costs(
     env_step_seconds=0.002,
     acting_seconds=0.004,
-    sampling_seconds=0.003,
+    sampling_seconds=0.0003,
     update_seconds=0.001,
     start_seconds=5.0,
     pull_bytes=6e6,
@@ -45,7 +45,7 @@ def machine_repairmen(think: float, service: float, customers: int) -> float:
 def test_one_worker_takes_the_sum_of_its_parts() -> None:
     # 512 steps for 64 updates: 8 steps of 64 environments; a quarter of a closure.
     env = 512 * 0.002 + 8 * 0.004
-    own = env + 64 * 0.001 + 0.003 + 0.5 * 512 / 10_240 + 0.001
+    own = env + 64 * (0.001 + 0.0003) + 0.5 * 512 / 10_240 + 0.001
     shared = 0.002 + 0.004 + 9e6 / 1e9 + 0.002 / 4
     prediction = cost_model.predict(COSTS, config(), 1)
     seconds = own + shared + 0.008 / 4

@@ -18,6 +18,7 @@ from ps_dqn.coordinator import connection
 from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.wire import bridge
 from ps_dqn.worker.calls import Tickets
+from ps_dqn.worker.closures import read_report
 from ps_dqn.worker.host import WorkerHost
 from support.small import make_closures
 
@@ -29,7 +30,8 @@ def play(coordinator, config: Config, num_closures: int) -> dict[str, np.ndarray
         pushes = config.parameter_server.pushes_per_closure
         ticket = 1 + number * pushes
         tickets = np.array(Tickets(ticket, oldest=ticket, pushes=pushes), np.int64)
-        report, error = coordinator.schedule(closures.train, args=(tickets,)).fetch()
+        value = coordinator.schedule(closures.train, args=(tickets,)).fetch()
+        report, error = read_report(value)
         assert not error, error
         state = store.state()
         online.append(state.online)

@@ -56,11 +56,11 @@ class ScriptedRun:
     def next(self, timeout: float) -> Outcome:
         return self._waiting.popleft()
 
-    def _train(self) -> tuple[np.ndarray, bytes]:
+    def _train(self) -> np.ndarray:
         self._counters = Counters(*(sum(pair) for pair in zip(self._counters, STEP, strict=True)))
         run = {f"run_{name}": value for name, value in self._counters._asdict().items()}
         made = report(pushes=1, updates=STEP.updates, env_steps=STEP.env_steps, **run)
-        return np.array(made), b""
+        return np.array(made)
 
     def _evaluation(self) -> tuple[np.ndarray, np.ndarray, bytes]:
         self.num_evaluations += 1

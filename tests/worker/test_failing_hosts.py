@@ -10,6 +10,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError, WorkerError
 from ps_dqn.parameter_server import shard
 from ps_dqn.worker import actor
+from ps_dqn.worker.closures import read_report
 
 
 def burst_config(**options) -> Config:
@@ -23,9 +24,9 @@ def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(coordina
     store, closures = make_closures(config, num_ps=3, num_workers=2)
     before = store.state()
     for ticket in range(1, 5):
-        _, error = coordinator.schedule(
-            closures.train, args=(np.array([ticket, ticket, pushes]),)
-        ).fetch()
+        tickets = np.array([ticket, ticket, pushes])
+        value = coordinator.schedule(closures.train, args=(tickets,)).fetch()
+        _, error = read_report(value)
         assert "RuntimeError: the ball burst" in error.decode()
         assert "catch_env.py" in error.decode()
     after = store.state()
@@ -49,7 +50,8 @@ def test_an_environment_that_cannot_be_made_on_a_worker_comes_back_as_text(
         raise FileNotFoundError("no such rom")
 
     monkeypatch.setattr(actor, "Environments", fail)
-    _, error = coordinator.schedule(closures.train, args=(np.array([1, 1, pushes]),)).fetch()
+    value = coordinator.schedule(closures.train, args=(np.array([1, 1, pushes]),)).fetch()
+    _, error = read_report(value)
     assert "FileNotFoundError: no such rom" in error.decode()
 
 
@@ -89,7 +91,8 @@ def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch,
     config = Config.from_values({**SMALL, "pushes_per_closure": 1})
     store, closures = make_closures(config, num_ps, num_workers=2)
     monkeypatch.setattr(shard.Shard, method, fail_with_words)
-    _, error = coordinator.schedule(closures.train, args=(np.array([1, 1, 1]),)).fetch()
+    value = coordinator.schedule(closures.train, args=(np.array([1, 1, 1]),)).fetch()
+    _, error = read_report(value)
     # Nothing is learned from the zeros of a failed call, and the closure does not go unnoticed.
     assert b"Traceback" in error
     assert "the server's own words" in store.errors()

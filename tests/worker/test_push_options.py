@@ -14,6 +14,7 @@ from ps_dqn.config import Config, checks
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import HEADER, PushHeader
+from ps_dqn.worker.closures import read_report
 
 
 class Odd(gymnasium.Env):
@@ -56,7 +57,7 @@ def train(coordinator, closures, first: int = 1, count: int = 1, pushes: int = 1
         coordinator.schedule(closures.train, args=(np.array([first + i, 1, pushes]),))
         for i in range(count)
     ]
-    values = [remote.fetch() for remote in waiting]
+    values = [read_report(remote.fetch()) for remote in waiting]
     assert [error for _, error in values] == [b""] * count
     return [Report.decode(vector) for vector, _ in values]
 
