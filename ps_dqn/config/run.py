@@ -11,7 +11,7 @@ OUTER_ADAM_STEP = 0.01
 # Of a closure where nothing is said: its work (seconds), the share of it that its dispatch may
 # take, and its pushes, at first and at most.
 CLOSURE_SECONDS = 0.2
-DISPATCH_SHARE = 0.02
+DISPATCH_SHARE = 0.005
 FIRST_PUSHES = 4
 MOST_PUSHES = 64
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
@@ -57,7 +57,7 @@ class ParameterServer:
         "computed on the same version, and applies their mean; trimmed_mean and median apply those "
         "of each coordinate instead, whatever a minority of workers pushes (Yin et al. 2018). auto "
         "is sync where several workers push changes, unless replay=rollout or an option of async "
-        "is set.",
+        "is set, and async otherwise.",
         choices=("auto", "async", *ROUNDS),
     )
     backup_workers: int = option(

@@ -43,7 +43,11 @@ def share_out(config: C, num_workers: int) -> C:
 
     With rollouts nothing is shared out: each worker makes its own and learns from it.
     """
-    environment, replay, options = config.environment, config.replay, config.parameter_server
+    options = config.parameter_server
+    if options.aggregation == "auto" and num_workers > 1:
+        options = dataclasses.replace(options, aggregation=_aggregation(config))
+        config = dataclasses.replace(config, parameter_server=options)
+    environment, replay = config.environment, config.replay
     if num_workers == 1 or replay.replay == "rollout":
         return config
     if environment.num_envs_per_worker is None:
@@ -58,23 +62,24 @@ def share_out(config: C, num_workers: int) -> C:
     if replay.replay == "recent":
         smallest = math.ceil(replay.recency_min_size / num_workers)
         replay = dataclasses.replace(replay, recency_min_size=smallest)
-    if options.aggregation == "auto":
-        options = dataclasses.replace(options, aggregation=_aggregation(options))
-    return dataclasses.replace(
-        config, environment=environment, replay=replay, parameter_server=options
-    )
+    return dataclasses.replace(config, environment=environment, replay=replay)
 
 
-def _aggregation(options: ParameterServer) -> str:
+def _aggregation(config: Topics) -> str:
     """What `auto` is for several workers.
 
     Rounds learn from less experience: no change is computed on parameters that others have moved
-    meanwhile (docs/scaling.md). Nobody waits where each gradient is a step of its own.
+    meanwhile (docs/scaling.md). Nobody waits where each gradient is a step of its own, nor with
+    rollouts, which would get old; nor where an option says how old a push may be.
     """
-    wants_async = (
+    options = config.parameter_server
+    if options.backup_workers:
+        return "sync"
+    judges_age = (
         options.max_staleness is not None or options.staleness_decay or options.staleness_cutoff
     )
-    return "async" if wants_async or options.local_updates == 1 else "sync"
+    is_alone = options.local_updates == 1 or config.replay.replay == "rollout"
+    return "async" if judges_age or is_alone else "sync"
 
 
 def applies_gradients(options: ParameterServer) -> bool:

@@ -15,9 +15,8 @@ from ps_dqn.state import Counters
 from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Status, Verdict
 
-# A worker that has to wait for others asks again after this long, and longer each time (seconds),
-# up to a share of what its push took: many that ask often would keep the cores from those at work.
-FIRST_WAIT, LONGEST_WAIT, WAIT_SHARE = 0.0005, 0.008, 0.02
+# A worker that has to wait for others asks again after this long, and longer each time (seconds).
+FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.008
 # It gives its closure back after this long, so that the coordinator can go on with others.
 PATIENCE = 2.0
 
@@ -54,7 +53,6 @@ class ParameterClient:
         self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
         self._left_over = self._residual
         self._waiting_since: float | None = None
-        self._pulled_at = time.perf_counter()
         self._wait = FIRST_WAIT
         self.bytes_pulled = self.bytes_pushed = 0
 
@@ -102,7 +100,6 @@ class ParameterClient:
         if Status.WAIT in statuses or (self._options.is_synchronous and len(versions) > 1):
             return self._wait_or_finish()
         self._waiting_since, self._wait = None, FIRST_WAIT
-        self._pulled_at = time.perf_counter()
         online = self._vectors(replies, headers)
         first = headers[0]
         self._base_version = first.version
@@ -163,8 +160,7 @@ class ParameterClient:
         if now - self._waiting_since > PATIENCE:
             return Status.FINISHED
         time.sleep(self._wait)
-        longest = max(LONGEST_WAIT, WAIT_SHARE * (self._waiting_since - self._pulled_at))
-        self._wait = min(2 * self._wait, longest)
+        self._wait = min(2 * self._wait, LONGEST_WAIT)
         return Status.WAIT
 
     def _vectors(self, replies: Sequence[np.ndarray], headers: Sequence[PullHeader]) -> np.ndarray:

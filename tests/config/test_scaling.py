@@ -84,7 +84,7 @@ def test_one_worker_has_all_of_it() -> None:
 
 
 def test_rollouts_are_not_shared_out() -> None:
-    config = Config.from_values(ROLLOUT)
+    config = Config.from_values({**ROLLOUT, "aggregation": "async"})
     assert config.shared_by(8) == config
     assert config.environment.envs_per_worker == 64
 
@@ -279,9 +279,11 @@ def test_environments_are_of_the_run_or_of_each_worker() -> None:
         ({"staleness_decay": 0.1}, 4, "async"),
         ({"staleness_cutoff": 8}, 4, "async"),
         ({"backup_workers": 1}, 4, "sync"),
+        ({"backup_workers": 1, "local_updates": 1}, 4, "sync"),
+        ({**ROLLOUT, "backup_workers": 1}, 4, "sync"),
         ({"aggregation": "async"}, 4, "async"),
         ({"aggregation": "median"}, 4, "median"),
-        (ROLLOUT, 4, "auto"),
+        (ROLLOUT, 4, "async"),
     ],
     ids=str,
 )

@@ -52,7 +52,7 @@ def test_what_is_no_work_does_not_count(phase: str) -> None:
     assert length.pushes == 20
 
 
-@pytest.mark.parametrize(("dispatch", "pushes"), [(0.0, 4), (0.004, 4), (0.01, 10), (0.1, 64)])
+@pytest.mark.parametrize(("dispatch", "pushes"), [(0.0, 4), (0.001, 4), (0.0025, 10), (0.1, 64)])
 def test_closures_are_many_times_as_long_as_their_dispatch(dispatch: float, pushes: int) -> None:
     length = ClosureLength(ParameterServer(), num_workers=2)
     length.add(report(pushes=2, time_gradient=0.1, time_dispatch=dispatch))

@@ -144,11 +144,15 @@ SYNC, SINGLE_UPDATES = {"aggregation": "sync"}, {"local_updates": 1}
 @pytest.mark.parametrize(
     ("option", "without", "needed"),
     [
-        ({"backup_workers": 1}, {}, "--aggregation=sync or trimmed_mean or median"),
-        ({"max_staleness": 0}, SYNC, "--aggregation=async"),
-        ({"max_staleness": 3}, SYNC, "--aggregation=async"),
-        ({"staleness_decay": 0.5}, SYNC, "--aggregation=async"),
-        ({"staleness_cutoff": 4}, SYNC, "--aggregation=async"),
+        (
+            {"backup_workers": 1},
+            {"aggregation": "async"},
+            "--aggregation=auto or sync or trimmed_mean or median",
+        ),
+        ({"max_staleness": 0}, SYNC, "--aggregation=auto or async"),
+        ({"max_staleness": 3}, SYNC, "--aggregation=auto or async"),
+        ({"staleness_decay": 0.5}, SYNC, "--aggregation=auto or async"),
+        ({"staleness_cutoff": 4}, SYNC, "--aggregation=auto or async"),
         ({"outer_learning_rate": 0.0}, SINGLE_UPDATES, "--local_updates above 1"),
         ({"outer_learning_rate": 0.5}, SINGLE_UPDATES, "--local_updates above 1"),
         ({"outer_momentum": 0.5}, SINGLE_UPDATES, "--local_updates above 1"),
