@@ -23,6 +23,7 @@ DEFAULTS = {name: field.default for name, field in FIELDS.items()}
 
 # Where a good value that is not the default cannot be worked out from the default.
 NOT_DEFAULT: dict[str, Any] = {
+    "pushes_per_closure": 9,
     "env_id": "Acrobot-v1",
     "env_module": "json",
     "env_kwargs": '{"name": "a b, c"}',

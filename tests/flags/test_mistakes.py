@@ -120,15 +120,15 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
             "other networks: leave it out, or build it yourself",
         ),
         (
-            ["--backup_workers=1"],
-            "--backup_workers=1: has no effect without --aggregation=sync or trimmed_mean or "
-            "median; leave it out (its default is 0)",
+            ["--backup_workers=1", "--aggregation=async"],
+            "--backup_workers=1: has no effect without --aggregation=auto or sync or trimmed_mean "
+            "or median; leave it out (its default is 0)",
         ),
         *(
             (
                 ["--aggregation=sync", f"--{word}"],
-                f"--{word}: has no effect without --aggregation=async; leave it out (its default "
-                f"is {default})",
+                f"--{word}: has no effect without --aggregation=auto or async; leave it out (its "
+                f"default is {default})",
             )
             # Even 0 versions is a bound.
             for word, default in (
