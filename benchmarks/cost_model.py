@@ -117,8 +117,13 @@ def print_saturation(costs: Costs, config: Config, servers: int) -> None:
 
 def print_table(costs: Costs, config: Config, servers: int) -> None:
     """Prints what so many workers bring, and where each part saturates."""
-    rounds = dataclasses.replace(config.parameter_server, aggregation="sync")
-    in_rounds = dataclasses.replace(config, parameter_server=rounds)
+    in_rounds, config = (
+        dataclasses.replace(
+            config,
+            parameter_server=dataclasses.replace(config.parameter_server, aggregation=way),
+        )
+        for way in ("sync", "async")
+    )
     one = cost_model.predict(costs, config, 1)
     stations = list(one.utilisation)
     print(

@@ -80,14 +80,12 @@ def calibrated(known: Costs, config: Topics, row: Mapping[str, str]) -> Costs:
         config: the run's.
         row: of one worker, by the columns of benchmarks/scaling.py.
     """
-    names = ("environment", "acting", "sampling", "gradient", "pull", "push", "elsewhere")
+    names = ("environment", "acting", "sampling", "gradient", "pull", "push", "evaluation")
     whole, env_steps = float(row["training_seconds"]), float(row["env_steps"])
     took = {name: float(row[name]) * whole for name in names}
     pushes, updates = float(row["version"]), float(row["updates"])
     options = config.parameter_server
     overlaps = options.overlap == "on"
-    together = scaling.pushes_per_closure(options, 1, math.nan)
-    dispatch = (known.dispatch_seconds + known.coordinator_seconds) / together
     evaluations = max(env_steps / config.run.eval_period, 1.0)
     served = push(known, config, 1).demands[PARAMETER_SERVERS]
     return dataclasses.replace(
@@ -98,7 +96,7 @@ def calibrated(known: Costs, config: Topics, row: Mapping[str, str]) -> Costs:
         update_seconds=known.update_seconds if overlaps else took["gradient"] / updates,
         start_seconds=took["gradient"] if overlaps else known.start_seconds,
         latency_seconds=max((took["pull"] + took["push"]) / pushes - served, 0.0),
-        evaluation_seconds=max(took["elsewhere"] - pushes * dispatch, 0.0) / evaluations,
+        evaluation_seconds=took["evaluation"] / evaluations,
     )
 
 
@@ -161,11 +159,8 @@ def push(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Push:
         servers: each has an equal part of the parameters; a worker asks them side by side.
     """
     options = config.parameter_server
-    topics = Topics(
-        **{each.name: getattr(config, each.name) for each in dataclasses.fields(Topics)}
-    )
     env_steps = scaling.env_steps_per_push(config, workers)
-    envs = scaling.share_out(topics, workers).environment.envs_per_worker
+    envs = _share(config, workers).environment.envs_per_worker
     acting = costs.acting_seconds * env_steps / envs
     collecting = costs.env_step_seconds * env_steps + acting
     sampling = costs.sampling_seconds * options.local_updates
@@ -191,6 +186,12 @@ def push(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Push:
         demands[CORES] = computed / costs.cores
         own = max(own - demands[CORES], 0.0)
     return Push(env_steps, own, between, demands)
+
+
+def _share(config: Topics, workers: int) -> Topics:
+    """What each of so many workers has of a run, and how they push."""
+    names = (each.name for each in dataclasses.fields(Topics))
+    return scaling.share_out(Topics(**{name: getattr(config, name) for name in names}), workers)
 
 
 def mean_values(own: float, demands: Mapping[str, float], customers: int) -> dict[str, float]:
@@ -224,8 +225,8 @@ def predict(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Pre
         servers: parameter servers.
     """
     cycle = push(costs, config, workers, servers)
-    staleness = 0.0
-    if config.parameter_server.is_synchronous:
+    options, staleness = _share(config, workers).parameter_server, 0.0
+    if options.is_synchronous:
         rate = workers / _round_seconds(cycle, workers, costs.spread)
     else:
         times = mean_values(cycle.own, cycle.demands, workers)
@@ -234,7 +235,6 @@ def predict(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Pre
         # No parameters are on their way from a push until the next pull is answered.
         without = cycle.between + times[COORDINATOR] + times[PARAMETER_SERVERS] / 2.0
         staleness = (workers - 1) * (1.0 - without / seconds)
-    options = config.parameter_server
     return Prediction(
         workers=workers,
         env_steps_per_second=rate * cycle.env_steps,

@@ -29,7 +29,8 @@ COSTS = Costs(
 
 
 def config(**values: Any) -> Config:
-    chosen = {"overlap": "off", "num_envs": 64, "eval_period": 10_240} | values
+    defaults = {"overlap": "off", "num_envs": 64, "eval_period": 10_240, "aggregation": "async"}
+    chosen = defaults | values
     return Config.from_values(chosen)
 
 
