@@ -104,7 +104,7 @@ def run(case: Case, flags: list[str]) -> dict:
         ]
         path = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": path}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+        subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         summary = json.loads((pathlib.Path(folder) / "run" / "summary.json").read_text())
     row = case._asdict() | {"reason": summary["reason"]}
     row |= {name: round(summary[name], 2) for name in FIGURES}
@@ -155,9 +155,13 @@ def measure(options: argparse.Namespace, flags: list[str]) -> None:
     missing = [case for case in cases if tuple(map(str, case)) not in done]
     limit = f"--total_env_steps={options.total_env_steps}"
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = [pool.submit(run, case, [limit, *flags]) for case in missing]
+        running = {pool.submit(run, case, [limit, *flags]): case for case in missing}
         for each in concurrent.futures.as_completed(running):
-            keep(each.result(), options.results)
+            try:
+                keep(each.result(), options.results)
+            except subprocess.CalledProcessError as error:  # the others go on
+                said = (error.output + error.stderr).strip().splitlines()[-3:]
+                print(f"{running[each]} ended with {error.returncode}: {said}", flush=True)
 
 
 class Point(NamedTuple):
