@@ -104,7 +104,7 @@ def test_interrupted_run_is_resumed(processes: Processes, tmp_path: pathlib.Path
     assert resumed.ended(120) == 0, resumed.text
     assert any(
         f"resumed at {first['env_steps']:,} env steps, {first['updates']:,} updates" in line
-        for line in resumed.lines[:4]
+        for line in resumed.lines[:5]
     ), resumed.text
     second = json.loads((tmp_path / "summary.json").read_text())
     assert second["reason"] == "finished"
