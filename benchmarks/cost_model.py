@@ -31,7 +31,7 @@ KNOWN = {
     "push_seconds": 0.00025,
     "dispatch_seconds": 0.004,
     "coordinator_seconds": 0.003,
-    "spread": 0.1,
+    "spread": 0.02,
     "cores": 2.0,  # of the machine that measured; in the table each task has its own
 }
 

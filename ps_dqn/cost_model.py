@@ -227,7 +227,7 @@ def predict(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Pre
     cycle = push(costs, config, workers, servers)
     options, staleness = _share(config, workers).parameter_server, 0.0
     if options.is_synchronous:
-        rate = workers / _round_seconds(cycle, workers, costs.spread)
+        rate = workers / _round_seconds(cycle, workers, costs.spread, options.overlap == "on")
     else:
         times = mean_values(cycle.own, cycle.demands, workers)
         seconds = cycle.own + sum(times.values())
@@ -246,15 +246,21 @@ def predict(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Pre
     )
 
 
-def _round_seconds(cycle: Push, workers: int, spread: float) -> float:
+def _round_seconds(cycle: Push, workers: int, spread: float, overlaps: bool) -> float:
     """One push of every worker: the slowest one's own time, then all are served one by one.
 
     The largest of N times of a normal distribution is expected Φ⁻¹((N - 3/8) / (N + 1/4)) standard
-    deviations above their mean, nearly (Blom 1958).
+    deviations above their mean, nearly (Blom 1958). Where workers overlap, what all compute on
+    shared cores goes on while they collect, and a round is the longer of the two.
     """
     above = statistics.NormalDist().inv_cdf((workers - 0.375) / (workers + 0.25))
-    shared = sum(workers * demand for demand in cycle.demands.values())
-    return cycle.own * (1.0 + spread * above) + shared
+    demands = dict(cycle.demands)
+    computing = demands.pop(CORES, 0.0)
+    slowest = (cycle.own + computing) * (1.0 + spread * above)
+    served = sum(workers * demand for demand in demands.values())
+    if overlaps:
+        return max(slowest, workers * computing) + served
+    return slowest + (workers - 1) * computing + served
 
 
 def saturation(costs: Costs, config: Topics, servers: int = 1) -> dict[str, float]:
