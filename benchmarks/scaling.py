@@ -1,7 +1,7 @@
 """Whether more workers give a result sooner: env steps and seconds to solved, and where time goes.
 
     python benchmarks/scaling.py --results=docs/scaling.csv --plot=docs/scaling.png
-    python benchmarks/scaling.py --step_seconds=0.025 --results=docs/scaling-slow.csv
+    python benchmarks/scaling.py --step_seconds=0.04 --results=docs/scaling-slow.csv
 
 Trains a preset to its target return once for each way, number of workers and parameter servers and
 seed, seeds outermost, and adds a row to the results after each run; what is there already is not
