@@ -118,6 +118,7 @@ class Synchronous(Aggregation):
 
     def __init__(self, config: Config, num_workers: int):
         super().__init__(config, num_workers)
+        self._usual_size = num_workers - self._config.backup_workers  # W, while nobody is away
         self._members = set(range(num_workers))  # workers that a round waits for
         self._round: dict[int, tuple[Entry, np.ndarray]] = {}  # by worker
 
@@ -156,7 +157,7 @@ class Synchronous(Aggregation):
     def _complete(self) -> Combined | None:
         """Ends the round if it has the pushes that it waits for, of W workers by now."""
         missing = self._members - self._round.keys()
-        if not self._round or len(missing) > self._config.backup_workers:
+        if len(self._round) < self._fewest or len(missing) > self._config.backup_workers:
             return None
         # In the order of the workers, not of arrival: sums of floats depend on it, and a
         # synchronous run is to be the same every time.
@@ -174,6 +175,11 @@ class Synchronous(Aggregation):
             list(entries),
         )
 
+    @property
+    def _fewest(self) -> int:
+        """The pushes that a round needs, whoever is away."""
+        return 1
+
     def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
         """The mean of a round's vectors, float32 [P], each weighed by its own age."""
         shares = np.array(weights) * (len(weights) / (math.fsum(weights) or 1.0))
@@ -189,16 +195,31 @@ class TrimmedMean(Synchronous):
 
     What remains is averaged (Yin et al. 2018, arXiv:1803.01498), so a minority of workers that push
     garbage cannot move the parameters far. Ages do not weigh: in a round all are of one version.
+    As many do not count in a round that others are away from, so that holds there too.
     """
+
+    @property
+    def _fewest(self) -> int:
+        return 2 * self._num_trimmed + 1
+
+    @property
+    def _num_trimmed(self) -> int:
+        """Pushes that do not count at either end."""
+        return num_trimmed(self._config.trim_fraction, self._usual_size)
 
     def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
         """The mean of each coordinate without `trim_fraction` of the round at either end."""
-        trimmed = num_trimmed(self._config.trim_fraction, len(vectors))
+        trimmed = self._num_trimmed
         return _between(vectors, trimmed, len(vectors) - trimmed)
 
 
 class Median(Synchronous):
     """Rounds of which each coordinate's median counts (Yin et al. 2018, arXiv:1803.01498)."""
+
+    @property
+    def _fewest(self) -> int:
+        # What is a minority of a whole round is one of this too.
+        return 2 * ((self._usual_size - 1) // 2) + 1
 
     def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
         """The median of each coordinate; of an even number the mean of the two in the middle."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from support.several_servers import Servers, begun, whole
-from support.single_server import Server, close, start, vector
+from support.single_server import SIZE, Server, close, start, vector
 
 from ps_dqn.wire.messages import Kind, Status
 
@@ -97,6 +97,27 @@ def test_backups_are_of_those_that_are_there():
     assert server.counters.version == 0
     server.push(vector(1), worker=1)
     assert server.counters.version == 1
+
+
+@pytest.mark.parametrize(
+    ("way", "workers", "fewest"),
+    [("trimmed_mean", 4, 3), ("trimmed_mean", 8, 5), ("median", 4, 3), ("median", 5, 5)],
+)
+def test_garbage_that_a_whole_round_stands_does_not_count_while_others_are_away(
+    way, workers, fewest
+):
+    server = Server(num_workers=workers, aggregation=way)
+    honest = [vector(seed) for seed in range(fewest - 1)]
+    server.push(np.full(SIZE, 1e30), worker=0)
+    for worker, pushed in enumerate(honest[:-1], start=1):
+        server.push(pushed, worker=worker)
+    server.shard.mark(Kind.AWAY, 0)
+    assert server.counters.version == 0, "too few to tell garbage from the others"
+    server.push(honest[-1], worker=fewest - 1)
+    assert server.counters.version == 1
+    change = server.state.online - start()
+    assert (change <= np.max(honest, axis=0) + 1e-6).all()
+    assert (change >= np.min(honest, axis=0) - 1e-6).all()
 
 
 def test_nobody_is_away_where_nobody_waits():
