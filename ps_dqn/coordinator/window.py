@@ -21,6 +21,10 @@ class Window:
         self._most = num_workers * options.closures_per_worker
         self._env_steps_per_push = scaling.env_steps_per_push(config, num_workers)
         self._length = ClosureLength(options, num_workers)
+        # An evaluation waits for what is on its way, so that is no more than from one to the next.
+        together = self._most * self._env_steps_per_push
+        self._most_pushes = max(int(config.run.eval_period / together), 1)
+        self._is_said = options.pushes_per_closure is not None or num_workers == 1
         self._next_ticket = 1
         self._pushes: dict[int, int] = {}  # by first ticket, in order
 
@@ -39,6 +43,8 @@ class Window:
     def open(self) -> Tickets:
         """One more closure, with a ticket for each of its pushes."""
         first, pushes = self._next_ticket, self._length.pushes
+        if not self._is_said:
+            pushes = min(pushes, self._most_pushes)
         self._next_ticket += pushes
         self._pushes[first] = pushes
         return Tickets(first, oldest=next(iter(self._pushes)), pushes=pushes)
