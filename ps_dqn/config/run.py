@@ -16,7 +16,6 @@ FIRST_PUSHES = 4
 MOST_PUSHES = 64
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
 ROUNDS = ("sync", "trimmed_mean", "median")
-FEWEST_IN_ROUNDS = 4  # workers, where nothing is said
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +56,8 @@ class ParameterServer:
         "async applies each push as it arrives; sync waits for one push of every worker, all "
         "computed on the same version, and applies their mean; trimmed_mean and median apply those "
         "of each coordinate instead, whatever a minority of workers pushes (Yin et al. 2018). auto "
-        f"is sync where {FEWEST_IN_ROUNDS} workers or more push changes, unless replay=rollout or "
-        "an option of async is set, and async otherwise.",
+        "is sync where several workers push changes, unless replay=rollout or an option of async "
+        "is set, and async otherwise.",
         choices=("auto", "async", *ROUNDS),
     )
     backup_workers: int = option(

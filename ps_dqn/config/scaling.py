@@ -27,7 +27,6 @@ from ps_dqn.config import capacity
 from ps_dqn.config.run import (
     CLOSURE_SECONDS,
     DISPATCH_SHARE,
-    FEWEST_IN_ROUNDS,
     FIRST_PUSHES,
     MOST_PUSHES,
     OUTER_ADAM_STEP,
@@ -46,7 +45,7 @@ def share_out(config: C, num_workers: int) -> C:
     """
     options = config.parameter_server
     if options.aggregation == "auto" and num_workers > 1:
-        options = dataclasses.replace(options, aggregation=_aggregation(config, num_workers))
+        options = dataclasses.replace(options, aggregation=_aggregation(config))
         config = dataclasses.replace(config, parameter_server=options)
     environment, replay = config.environment, config.replay
     if num_workers == 1 or replay.replay == "rollout":
@@ -66,13 +65,12 @@ def share_out(config: C, num_workers: int) -> C:
     return dataclasses.replace(config, environment=environment, replay=replay)
 
 
-def _aggregation(config: Topics, num_workers: int) -> str:
+def _aggregation(config: Topics) -> str:
     """What `auto` is for several workers.
 
-    Rounds of many learn from less experience: no change is computed on parameters that others have
-    moved meanwhile; rounds of two took more (docs/scaling.md). Nobody waits where each gradient is
-    a step of its own, nor with rollouts, which would get old; nor where an option says how old a
-    push may be.
+    Rounds learn from less experience: no change is computed on parameters that others have moved
+    meanwhile (docs/scaling.md). Nobody waits where each gradient is a step of its own, nor with
+    rollouts, which would get old; nor where an option says how old a push may be.
     """
     options = config.parameter_server
     if options.backup_workers:
@@ -81,8 +79,7 @@ def _aggregation(config: Topics, num_workers: int) -> str:
         options.max_staleness is not None or options.staleness_decay or options.staleness_cutoff
     )
     is_alone = options.local_updates == 1 or config.replay.replay == "rollout"
-    are_few = num_workers < FEWEST_IN_ROUNDS
-    return "async" if judges_age or is_alone or are_few else "sync"
+    return "async" if judges_age or is_alone else "sync"
 
 
 def applies_gradients(options: ParameterServer) -> bool:

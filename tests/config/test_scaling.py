@@ -271,15 +271,14 @@ def test_environments_are_of_the_run_or_of_each_worker() -> None:
 @pytest.mark.parametrize(
     ("values", "num_workers", "wanted"),
     [
-        ({}, 3, "async"),  # rounds of few need more experience
-        ({}, 4, "sync"),
+        ({}, 2, "sync"),
         ({}, 16, "sync"),
         ({}, 1, "auto"),  # a worker alone has nobody to wait for
         ({"local_updates": 1}, 4, "async"),
         ({"max_staleness": 0}, 4, "async"),
         ({"staleness_decay": 0.1}, 4, "async"),
         ({"staleness_cutoff": 8}, 4, "async"),
-        ({"backup_workers": 1}, 2, "sync"),
+        ({"backup_workers": 1}, 4, "sync"),
         ({"backup_workers": 1, "local_updates": 1}, 4, "sync"),
         ({**ROLLOUT, "backup_workers": 1}, 4, "sync"),
         ({"aggregation": "async"}, 4, "async"),

@@ -106,9 +106,9 @@ def test_processes_leave_everything_a_run_should(coordinate):
     summary = check_agreement(folder)
     assert summary["reason"] == "finished"
     assert summary["env_steps"] >= 20_000
-    assert summary["updates"] == 16 * summary["version"]
-    # Of two workers, one of which may push alone for a while.
-    assert 8 <= summary["sequential_updates"] / summary["version"] < 16
+    # A round is of two workers' pushes, or of one's while the other evaluates.
+    assert 16 * summary["version"] < summary["updates"] <= 32 * summary["version"]
+    assert summary["sequential_updates"] == 16 * summary["version"]
     assert summary["episodes"] > 0
     rows = read_rows(folder)
     evaluations = [float(row["eval/episode_return"]) for row in rows if row["eval/episode_return"]]
