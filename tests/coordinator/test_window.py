@@ -139,3 +139,13 @@ def test_no_closure_begins_where_those_on_their_way_make_all_steps_that_are_left
 def test_a_round_that_is_not_over_has_its_workers() -> None:
     window = Window(Config.from_values({"aggregation": "sync"}), num_workers=2)
     assert len(opened(window, left=0)) == 4
+
+
+@pytest.mark.parametrize(("eval_period", "pushes"), [(5_000, 4), (1_000, 1), (100_000, 64)])
+def test_what_is_on_its_way_is_no_more_than_between_two_evaluations(
+    eval_period: int, pushes: int
+) -> None:
+    config = Config.from_values({"eval_period": eval_period}).shared_by(2)
+    window = Window(config, num_workers=2)  # 256 env steps a push, four closures
+    window.measure(report(pushes=1, time_gradient=1e-6, time_dispatch=1.0))
+    assert window.open().pushes == pushes
