@@ -40,7 +40,7 @@ class ParameterServer:
         f"Pulls and pushes in one scheduled closure (pushes). Default: {FIRST_PUSHES} with one "
         f"worker; with several, by what recent ones took, as many as take {CLOSURE_SECONDS} "
         f"seconds and {1 / DISPATCH_SHARE:.0f} times what their dispatch takes, at most "
-        f"{MOST_PUSHES}.",
+        f"{MOST_PUSHES}, and no more than make the steps between two evaluations.",
         low=1,
     )
     overlap: str = option(
