@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from support import processes as real
+from support.processes import Processes
 from support.programs import RUN_SECONDS, processes_that_mention, run_python
 
 # TensorFlow has one pool for all servers of a process, and each worker's closure holds a thread of
@@ -92,3 +94,10 @@ def coordinate(tmp_path: pathlib.Path) -> Iterator[object]:
 def looks_back_on_three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that has not pushed for three pushes of every worker of the run is lost already."""
     monkeypatch.setattr("ps_dqn.parameter_server.clock.ROUNDS_BACK", 3)
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Starts processes for one test, which are gone when it ends."""
+    with real.gone_at_the_end() as started:
+        yield started

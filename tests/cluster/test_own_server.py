@@ -4,10 +4,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
 
 import pytest
-from support import processes as real
 from support.processes import Processes
 
 from cluster import health
@@ -21,12 +19,6 @@ kept = server.start(cluster, spec.Task("worker", 0), server.session_config(1, 2)
 print("it serves", flush=True)
 time.sleep(1000)
 """
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 def test_a_server_answers_unless_it_hangs_or_is_gone(

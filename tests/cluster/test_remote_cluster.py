@@ -7,7 +7,6 @@ import signal
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 
 import portpicker
 import pytest
@@ -40,12 +39,6 @@ ENDLESS = (
     "--eval_episodes=2",
     "--max_staleness=100",
 )
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pathlib
 import signal
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 from support import processes as real
@@ -16,12 +15,6 @@ from cluster import spec as cluster_spec
 from cluster.spec import Task
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 # One task.

@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Iterator
 
 import pytest
 from support import processes as real
@@ -14,12 +13,6 @@ from support.processes import Processes
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 FLAGS = ("--aggregation=sync", "--jit_compile=none", "--eval_episodes=2", "--hidden_sizes=16")
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 @pytest.mark.slow

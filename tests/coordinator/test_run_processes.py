@@ -6,7 +6,6 @@ import pathlib
 import re
 import signal
 import sys
-from collections.abc import Iterator
 
 import pytest
 from support import processes as real
@@ -17,12 +16,6 @@ from ps_dqn.run import signals
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 ENDLESS = ("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5")
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 def _coordinator(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:

@@ -3,10 +3,8 @@
 import csv
 import pathlib
 import signal
-from collections.abc import Iterator
 
 import pytest
-from support import processes as real
 from support.processes import Processes
 
 from ps_dqn.evaluator import checkpoint_player
@@ -31,12 +29,6 @@ SMALL = (
 def table(folder: pathlib.Path) -> list[dict[str, str]]:
     with (folder / "evaluations.csv").open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 @pytest.mark.slow

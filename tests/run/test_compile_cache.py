@@ -3,10 +3,8 @@
 import os
 import pathlib
 import resource
-from collections.abc import Iterator
 
 import pytest
-from support import processes as real
 from support.processes import Processes
 
 from ps_dqn.errors import UsageError
@@ -22,12 +20,6 @@ def user(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 def folder_of(said: str) -> str:

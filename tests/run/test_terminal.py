@@ -1,17 +1,8 @@
 """What a person sees of a program whose output goes to a log file."""
 
 import pathlib
-from collections.abc import Iterator
 
-import pytest
-from support import processes as real
 from support.processes import Processes
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    with real.gone_at_the_end() as started:
-        yield started
 
 
 def test_a_mistake_of_ours_leaves_its_trace_in_the_log_and_a_line_on_the_terminal(
