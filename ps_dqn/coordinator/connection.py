@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from cluster.spec import Placement
+from ps_dqn.coordinator import executors
 from ps_dqn.wire import failures
 
 # A coordinator's destructor waits for its threads, which wait for tasks that may be gone.
@@ -27,6 +28,7 @@ def connect(placement: Placement, again: bool = False) -> Any:
     if not again:
         tf.config.threading.set_intra_op_parallelism_threads(placement.intra_op_threads)
         tf.config.threading.set_inter_op_parallelism_threads(placement.inter_op_threads)
+    executors.install()
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(placement.spec.as_dict()),
         rpc_layer="grpc",
