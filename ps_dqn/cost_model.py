@@ -71,23 +71,24 @@ class Costs:
 def calibrated(known: Costs, config: Topics, row: Mapping[str, str]) -> Costs:
     """What a run of one worker shows, beside what is known otherwise.
 
-    While a worker overlaps, learning hides behind the environments, so its `gradient` phase is
-    little but TensorFlow's compiling of the update: it counts as start, and `update_seconds` is
-    taken as known. Where it does not, updates are what it is.
+    While a worker overlaps, learning, pulls and pushes hide behind the environments, so its
+    `gradient` phase is little but TensorFlow's compiling of the update: it counts as start, and
+    `update_seconds` and `latency_seconds` are taken as known. Where it does not, updates and the
+    way to the servers are what these phases are.
 
     Args:
         known: what such a run does not show: servers, coordinator, dispatch, bytes, cores.
         config: the run's.
         row: of one worker, by the columns of benchmarks/scaling.py.
     """
-    names = ("environment", "acting", "sampling", "gradient", "pull", "push", "evaluation")
     whole, env_steps = float(row["training_seconds"]), float(row["env_steps"])
+    names = ("environment", "acting", "sampling", "gradient", "pull", "push", "evaluation")
     took = {name: float(row[name]) * whole for name in names}
     pushes, updates = float(row["version"]), float(row["updates"])
-    options = config.parameter_server
-    overlaps = options.overlap == "on"
+    overlaps = config.parameter_server.overlap == "on"
     evaluations = max(env_steps / config.run.eval_period, 1.0)
     served = push(known, config, 1).demands[PARAMETER_SERVERS]
+    on_the_way = max((took["pull"] + took["push"]) / pushes - served, 0.0)
     return dataclasses.replace(
         known,
         env_step_seconds=took["environment"] / env_steps,
@@ -95,7 +96,7 @@ def calibrated(known: Costs, config: Topics, row: Mapping[str, str]) -> Costs:
         sampling_seconds=took["sampling"] / updates,
         update_seconds=known.update_seconds if overlaps else took["gradient"] / updates,
         start_seconds=took["gradient"] if overlaps else known.start_seconds,
-        latency_seconds=max((took["pull"] + took["push"]) / pushes - served, 0.0),
+        latency_seconds=known.latency_seconds if overlaps else on_the_way,
         evaluation_seconds=took["evaluation"] / evaluations,
     )
 
@@ -135,12 +136,15 @@ class Push:
         env_steps: collected for it (environment steps).
         own: the worker's own time, in which nobody is in its way.
         between: of that, what lies between a push and the next pull.
+        beside: of that, learning and the way to the servers where environments are stepped
+            meanwhile; None where they are not.
         demands: of each station, by name.
     """
 
     env_steps: float
     own: float
     between: float
+    beside: float | None
     demands: Mapping[str, float]
 
     @property
@@ -160,32 +164,32 @@ def push(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Push:
     """
     options = config.parameter_server
     env_steps = scaling.env_steps_per_push(config, workers)
-    envs = _share(config, workers).environment.envs_per_worker
-    acting = costs.acting_seconds * env_steps / envs
-    collecting = costs.env_step_seconds * env_steps + acting
+    vector_steps = env_steps / _share(config, workers).environment.envs_per_worker
+    acting = costs.acting_seconds * vector_steps
     sampling = costs.sampling_seconds * options.local_updates
+    collecting = costs.env_step_seconds * env_steps + acting + sampling
     learning = costs.update_seconds * options.local_updates
     evaluating = costs.evaluation_seconds * env_steps / config.run.eval_period
-    together = max if options.overlap == "on" else math.fsum
-    working = together((collecting, learning)) + sampling + evaluating
-    pushes = scaling.pushes_per_closure(options, workers, working, costs.dispatch_seconds)
-    between = costs.dispatch_seconds / pushes
-    own = working + costs.latency_seconds + between
-
     per_byte = costs.server_seconds_per_byte + 1.0 / costs.bandwidth
     moved = (costs.pull_bytes + costs.push_bytes) / servers
-    demands = {
-        PARAMETER_SERVERS: costs.pull_seconds + costs.push_seconds + moved * per_byte,
-        COORDINATOR: costs.coordinator_seconds / pushes,
-    }
+    served = costs.pull_seconds + costs.push_seconds + moved * per_byte
+    beside = learning + costs.latency_seconds
+    overlaps = options.overlap == "on"
+    together = max if overlaps else math.fsum
+    working = together((collecting, beside + served)) + evaluating
+    pushes = scaling.pushes_per_closure(options, workers, working, costs.dispatch_seconds)
+    between = costs.dispatch_seconds / pushes
+    # The servers' time is a station's, also where it hides behind the environments.
+    own = working - served + between
+    demands = {PARAMETER_SERVERS: served, COORDINATOR: costs.coordinator_seconds / pushes}
     if math.isfinite(costs.cores):
-        computed = costs.env_step_cpu_seconds * env_steps + acting
-        computed += sampling + learning + evaluating
-        # C processors are one of C times the speed, and a delay of the rest (Seidmann et al. 1987).
-        # A worker that overlaps uses more than one at a time.
+        stepping = costs.env_step_cpu_seconds * env_steps
+        computed = stepping + acting + sampling + learning + evaluating
+        # C processors are one of C times the speed, and a delay of the rest (Seidmann et al. 1987);
+        # a worker that overlaps uses more than one at a time.
         demands[CORES] = computed / costs.cores
         own = max(own - demands[CORES], 0.0)
-    return Push(env_steps, own, between, demands)
+    return Push(env_steps, own, between, beside if overlaps else None, demands)
 
 
 def _share(config: Topics, workers: int) -> Topics:
@@ -227,7 +231,7 @@ def predict(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Pre
     cycle = push(costs, config, workers, servers)
     options, staleness = _share(config, workers).parameter_server, 0.0
     if options.is_synchronous:
-        rate = workers / _round_seconds(cycle, workers, costs.spread, options.overlap == "on")
+        rate = workers / _round_seconds(cycle, workers, costs.spread)
     else:
         times = mean_values(cycle.own, cycle.demands, workers)
         seconds = cycle.own + sum(times.values())
@@ -246,21 +250,23 @@ def predict(costs: Costs, config: Topics, workers: int, servers: int = 1) -> Pre
     )
 
 
-def _round_seconds(cycle: Push, workers: int, spread: float, overlaps: bool) -> float:
+def _round_seconds(cycle: Push, workers: int, spread: float) -> float:
     """One push of every worker: the slowest one's own time, then all are served one by one.
 
     The largest of N times of a normal distribution is expected Φ⁻¹((N - 3/8) / (N + 1/4)) standard
-    deviations above their mean, nearly (Blom 1958). Where workers overlap, what all compute on
-    shared cores goes on while they collect, and a round is the longer of the two.
+    deviations above their mean, nearly (Blom 1958). Where workers overlap, they collect while they
+    learn and are served and all compute on shared cores: a round is as long as the longest.
     """
     above = statistics.NormalDist().inv_cdf((workers - 0.375) / (workers + 0.25))
     demands = dict(cycle.demands)
     computing = demands.pop(CORES, 0.0)
     slowest = (cycle.own + computing) * (1.0 + spread * above)
-    served = sum(workers * demand for demand in demands.values())
-    if overlaps:
-        return max(slowest, workers * computing) + served
-    return slowest + (workers - 1) * computing + served
+    if cycle.beside is None:
+        return slowest + (workers - 1) * computing + workers * sum(demands.values())
+    served = demands.pop(PARAMETER_SERVERS)
+    exchanging = cycle.between + cycle.beside + workers * served
+    together = max(slowest + served, exchanging, workers * computing)
+    return together + workers * sum(demands.values())
 
 
 def saturation(costs: Costs, config: Topics, servers: int = 1) -> dict[str, float]:
@@ -272,9 +278,8 @@ def saturation(costs: Costs, config: Topics, servers: int = 1) -> dict[str, floa
     Returns:
         By station, the first that saturates first; infinite where none would.
     """
-    names = push(costs, config, 1, servers).demands
     found = {}
-    for name in names:
+    for name in push(costs, config, 1, servers).demands:
 
         def is_saturated(workers: int, name: str = name) -> bool:
             cycle = push(costs, config, workers, servers)

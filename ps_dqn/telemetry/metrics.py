@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 
 # Where a worker's time goes: into its work, and the rest. Waiting is for other workers, in rounds;
 # dispatch is for the coordinator, from the end of one closure to the beginning of the next;
-# evaluation is playing for others to see.
+# evaluation is playing for others to see. Learning, pulls and pushes may go on beside the
+# environments; then their phases have only what the worker waited for when it had made its steps.
 WORK = ("environment", "acting", "sampling", "gradient", "pull", "push")
 PHASES = (*WORK, "waiting", "dispatch", "evaluation")
 
@@ -163,9 +164,9 @@ METRICS: tuple[Metric, ...] = (
            worker="bytes_pushed"),
     Metric("wire/bytes_pulled_per_update", "bytes", mean("bytes_pulled", over=("updates",))),
     Metric("wire/bytes_pushed_per_update", "bytes", mean("bytes_pushed", over=("updates",))),
-    Metric("wire/pull_ms", "ms", mean("time_pull", over=EXCHANGES, scale=1e3), worker="pull_ms"),
+    Metric("wire/pull_ms", "ms", mean("pull_took", over=EXCHANGES, scale=1e3), worker="pull_ms"),
     Metric("wire/pull_ms_max", "ms", largest("pull_max", scale=1e3)),
-    Metric("wire/push_ms", "ms", mean("time_push", over=EXCHANGES, scale=1e3), worker="push_ms"),
+    Metric("wire/push_ms", "ms", mean("push_took", over=EXCHANGES, scale=1e3), worker="push_ms"),
     Metric("wire/push_ms_max", "ms", largest("push_max", scale=1e3)),
     # Load of the busiest parameter server, as a multiple of the mean.
     Metric("wire/shard_balance", "mean load"),

@@ -8,6 +8,7 @@ so what a method returns has its specs beside its fields.
 |----------------|---------------------------|---------------------------------------|
 | begin          | `Begin`                   | requests of the first pull            |
 | pulled         | a reply of each server    | `Pulled`                              |
+| plan           | its status                | `Plan`                                |
 | step           | `Acted`                   | `Acting`                              |
 | sample         |                           | `Sampled`                             |
 | prepare        |                           | a mark                                |
@@ -17,6 +18,9 @@ so what a method returns has its specs beside its fields.
 | evaluate_begin | `EvaluateBegin`           | the first observations                |
 | evaluate_step  | greedy actions, int32 [E] | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
+
+`pack`, `pushed` and `pulled` are communication: they may run while the others go on, in the order
+of what they take from each other, and `plan` and `report` only after them.
 
 After a failure every call returns zeros, so marks are 1 where all went well.
 
@@ -99,26 +103,34 @@ class Acting(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """What a pull brings, and the worker's own part of the local updates."""
+    """What a pull brings."""
 
     status: Any  # `Status`, int32 []; all but READY come without parameters
     online: Any  # float32 [P]
     target: Any  # float32 [P]
+
+    @classmethod
+    def specs(cls, num_parameters: int) -> "Pulled":
+        """Of a network with so many."""
+        vector = Spec((num_parameters,), np.float32)
+        return cls(status=MARK, online=vector, target=vector)
+
+
+class Plan(NamedTuple):
+    """A worker's own part of the local updates, from one pull to the next."""
+
     slots: Any  # of the local optimizer, float32 [S, P]
     steps: Any  # that the local optimizer has made, float32 []
     learning_rate: Any  # float32 []
     epsilon: Any  # this worker's probability of a random action, float32 []
-    seed: Any  # of acting and learning until the next pull, int32 [2]
+    seed: Any  # of acting and learning, int32 [2]
     acting: Acting
 
     @classmethod
-    def specs(cls, sizes: Sizes, acting: Acting) -> "Pulled":
+    def specs(cls, sizes: Sizes, acting: Acting) -> "Plan":
         """Of a run of these sizes, and what it acts on."""
-        number, vector = Spec((), np.float32), Spec((sizes.num_parameters,), np.float32)
+        number = Spec((), np.float32)
         return cls(
-            status=MARK,
-            online=vector,
-            target=vector,
             slots=Spec((sizes.num_slots, sizes.num_parameters), np.float32),
             steps=number,
             learning_rate=number,

@@ -1,7 +1,9 @@
 """The functions that run on workers: train, freeze, evaluate.
 
 A training closure is: pull -> collect -> sample -> local updates -> push, as often as its `Tickets`
-say, and a report.
+say, and a report. TensorFlow runs calls of a worker in the order in which they are traced, but what
+`_exchange` does, push and the next pull, goes on beside them as soon as learning ends: where
+environments are stepped while learning, its time hides behind theirs too.
 
 Shapes: E environments, M minibatches (= local updates), B transitions each, P parameters,
 S optimizer slots.
@@ -18,6 +20,7 @@ from ps_dqn import seeds
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
+from ps_dqn.learning.result import Learned
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.replay.batch import zero_batch
@@ -26,7 +29,16 @@ from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import bridge
 from ps_dqn.wire.messages import Status
 from ps_dqn.worker import calls
-from ps_dqn.worker.calls import Acting, Packed, Played, Playing, Pulled, Reported, Sampled
+from ps_dqn.worker.calls import (
+    Acting,
+    Packed,
+    Plan,
+    Played,
+    Playing,
+    Pulled,
+    Reported,
+    Sampled,
+)
 
 
 class Closures:
@@ -64,7 +76,8 @@ class Closures:
         )
         self._requests = calls.requests(store.num_ps)
         self._packed = Packed.specs(store.num_ps)
-        self._pulled = Pulled.specs(self._sizes, self._acting(config.environment.envs_per_worker))
+        self._pulled = Pulled.specs(network.num_parameters)
+        self._plan = Plan.specs(self._sizes, self._acting(config.environment.envs_per_worker))
         self._learn = make_learner(config, network)
         self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze = _trace(store.freeze)
@@ -97,10 +110,14 @@ class Closures:
         begin = calls.Begin(self._session, self._run_id, self._config_json, sizes, tickets)
         requests = bridge.call("begin", worker, begin, self._requests)
         pushes = tickets[calls.Tickets._fields.index("pushes")]
-        _, _, has_pushed = tf.while_loop(
-            lambda i, requests, has_pushed: (i < pushes) & (has_pushed > 0),
-            lambda i, requests, has_pushed: (i + 1, *self._pull_learn_push(worker, requests)),
-            (tf.constant(0, tf.int64), requests, tf.constant(1)),
+
+        def push(i: tf.Tensor, pulled: Pulled, _: tf.Tensor) -> tuple[tf.Tensor, Pulled, tf.Tensor]:
+            return i + 1, *self._learn_and_push(worker, pulled, is_last=i + 1 == pushes)
+
+        *_, has_pushed = tf.while_loop(
+            lambda i, pulled, has_pushed: (i < pushes) & (has_pushed > 0),
+            push,
+            (tf.constant(0, tf.int64), self._pull(worker, requests), tf.constant(1)),
             parallel_iterations=1,
         )
         with tf.control_dependencies([has_pushed]):
@@ -110,41 +127,52 @@ class Closures:
             text = tf.cast(tf.io.decode_raw(error, tf.uint8), tf.float64)
             return tf.concat([reported.report, text], 0)
 
-    def _pull_learn_push(
-        self, worker: tf.Tensor, requests: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """One pull, what is learned from it, one push; the next requests, and 1 if it pushed."""
-        pulled = self._pull(worker, requests)
-        self._collect(worker, pulled, pulled.acting)
+    def _learn_and_push(
+        self, worker: tf.Tensor, pulled: Pulled, is_last: tf.Tensor
+    ) -> tuple[Pulled, tf.Tensor]:
+        """What is learned from a pull, and a push; the next pull, and 1 if it pushed."""
+        plan: Plan = bridge.call("plan", worker, [pulled.status], self._plan)
+        self._collect(worker, pulled.online, plan.seed, plan.acting)
         sampled = self._sample(worker)
         if self._config.parameter_server.overlap == "on":
             # Learning is pure, so nothing puts it in an order with these calls: both run at once.
-            self._collect(worker, pulled, sampled.acting)
+            self._collect(worker, pulled.online, plan.seed, sampled.acting)
             bridge.call("prepare", worker, [], calls.MARK)
         learned = self._learn(
             pulled.online,
             pulled.target,
-            pulled.slots,
-            pulled.steps,
-            pulled.learning_rate,
-            pulled.epsilon,
-            pulled.seed,
+            plan.slots,
+            plan.steps,
+            plan.learning_rate,
+            plan.epsilon,
+            plan.seed,
             sampled.batch,
         )
+        pulled, has_pushed = tf.cond(
+            sampled.should_push > 0,
+            lambda: self._exchange(worker, learned, pulled, is_last),
+            lambda: (pulled, tf.constant(0)),
+        )
+        _run_beside(has_pushed)
+        return pulled, has_pushed
 
-        def push() -> tf.Tensor:
-            packed: Packed = bridge.call("pack", worker, learned, self._packed)
-            verdict = self._store.push(packed.header, packed.messages)
-            return bridge.call("pushed", worker, [verdict], self._requests)
-
-        requests = tf.cond(sampled.should_push > 0, push, lambda: requests)
-        return requests, sampled.should_push
+    def _exchange(
+        self, worker: tf.Tensor, learned: Learned, pulled: Pulled, is_last: tf.Tensor
+    ) -> tuple[Pulled, tf.Tensor]:
+        """Pushes; the next pull, of which the last push of a closure needs none, and a mark."""
+        packed: Packed = bridge.call("pack", worker, learned, self._packed, in_order=False)
+        verdict = self._store.push(packed.header, packed.messages)
+        requests = bridge.call("pushed", worker, [verdict], self._requests, in_order=False)
+        pulled = tf.cond(is_last, lambda: pulled, lambda: self._pull(worker, requests))
+        with tf.control_dependencies([requests]):
+            return pulled, tf.constant(1)
 
     def _pull(self, worker: tf.Tensor, requests: tf.Tensor) -> Pulled:
         """Pulls, again and again while others have to be waited for (sync)."""
 
         def pull() -> Pulled:
-            return bridge.call("pulled", worker, self._store.pull(requests), self._pulled)
+            replies = self._store.pull(requests)
+            return bridge.call("pulled", worker, replies, self._pulled, in_order=False)
 
         if not self._config.parameter_server.is_synchronous:
             return pull()
@@ -156,15 +184,17 @@ class Closures:
             parallel_iterations=1,
         )[0]
 
-    def _collect(self, worker: tf.Tensor, pulled: Pulled, acting: Acting) -> None:
+    def _collect(
+        self, worker: tf.Tensor, online: tf.Tensor, seed: tf.Tensor, acting: Acting
+    ) -> None:
         """Steps the environments as often as the worker says, beginning with `acting`."""
 
         def step(i: tf.Tensor, acting: Acting) -> tuple[tf.Tensor, Acting]:
-            noise_seed = seeds.derive(pulled.seed, seeds.Purpose.ACTING + i)
+            noise_seed = seeds.derive(seed, seeds.Purpose.ACTING + i)
             acted = calls.Acted(
-                *self._network.act(pulled.online, acting.observations, acting.state, noise_seed)
+                *self._network.act(online, acting.observations, acting.state, noise_seed)
             )
-            return i + 1, bridge.call("step", worker, acted, self._pulled.acting)
+            return i + 1, bridge.call("step", worker, acted, self._plan.acting)
 
         tf.while_loop(
             lambda i, acting: acting.should_act > 0,
@@ -175,7 +205,7 @@ class Closures:
 
     def _sample(self, worker: tf.Tensor) -> Sampled:
         batch = zero_batch(self._config, self._environment)
-        specs = Sampled.specs(batch, self._pulled.acting)
+        specs = Sampled.specs(batch, self._plan.acting)
         return bridge.call("sample", worker, [], specs)
 
     def _evaluate(
@@ -230,6 +260,14 @@ def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:
     flow to rewrite.
     """
     return tf.function(function, autograph=False).get_concrete_function(*signature)
+
+
+def _run_beside(result: tf.Tensor) -> None:
+    """Lets what made a result, a `tf.cond`, run as soon as it can, whatever was traced before."""
+    operation = result.op
+    while operation.type == "Identity":
+        operation = operation.inputs[0].op
+    operation.graph.experimental_acd_manager.run_independently(operation)
 
 
 def _this_worker() -> tf.Tensor:

@@ -1,8 +1,10 @@
 """One worker's part in a run: it collects, hands out minibatches, and does its side of a push.
 
-Closures that run on this worker call its methods: `begin`, then for each push `pulled`, `step`…,
-`sample`, `pack`, `pushed`; `report` ends the closure. Where environments are stepped while it
-learns, `step`… and `prepare` follow `sample`. `calls` has what they exchange.
+Closures that run on this worker call its methods: `begin`, then for each push `pulled`, `plan`,
+`step`…, `sample`, `pack`, `pushed`; `report` ends the closure. Where environments are stepped while
+it learns, `step`… and `prepare` follow `sample`, and `pack`, `pushed` and the next `pulled` may run
+beside them on another thread. So what these three leave is taken up by `plan` and `report`, which
+come after them. `calls` has what all of them exchange.
 """
 
 import math
@@ -22,9 +24,19 @@ from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Status, Verdict
 from ps_dqn.worker import optimizer_state, schedules
 from ps_dqn.worker.actor import Actor
-from ps_dqn.worker.calls import Acted, Acting, Packed, Pulled, Reported, Sampled, Sizes, Tickets
+from ps_dqn.worker.calls import (
+    Acted,
+    Acting,
+    Packed,
+    Plan,
+    Pulled,
+    Reported,
+    Sampled,
+    Sizes,
+    Tickets,
+)
 from ps_dqn.worker.outlier_gate import OutlierGate
-from ps_dqn.worker.parameter_client import ParameterClient
+from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 from ps_dqn.worker.tally import Tally
 
 
@@ -72,7 +84,9 @@ class Session:
         self._overlaps = config.parameter_server.overlap == "on"
         self._is_learning = False  # the minibatches of this push are drawn
         self._is_finished = False  # the closure is to end without another push
-        self._env_steps = self._episodes = 0  # collected and not pushed yet
+        self._env_steps = self._episodes = 0  # collected before this push, and not pushed yet
+        self._parameters: Parameters | None = None  # pulled, and no plan made for them yet
+        self._errors: np.ndarray | None = None  # learned from, and not told to replay yet
         self.tally = Tally()
         self._ledger, self._closures = WorkerLedger(), 0
         self.figures = self._figures()
@@ -80,7 +94,7 @@ class Session:
     @property
     def methods(self) -> dict[str, Callable[..., Any]]:
         """What closures call."""
-        names = ("pulled", "step", "sample", "prepare", "pack", "pushed", "report")
+        names = ("pulled", "plan", "step", "sample", "prepare", "pack", "pushed", "report")
         return {name: getattr(self, name) for name in names}
 
     def begin(self, tickets: Tickets) -> np.ndarray:
@@ -96,17 +110,33 @@ class Session:
         """Takes the servers' replies, uint8 each."""
         answer = self._client.pulled(replies)
         if isinstance(answer, Status):
-            self.tally.lap("waiting")
-            self._is_finished = answer is Status.FINISHED
-            return self._pulled(answer, self._no_parameters, self._no_parameters)
-        self.tally.maximum("pull_max", self.tally.lap("pull"))
-        self._is_finished = self._is_learning = False
-        self.actor.memory.begin()
-        self._follow_schedules(answer.counters)
-        self._owed += self._config.vector_steps_per_push(answer.workers)
-        self._steps_to_make = int(self._owed)
-        self._owed -= self._steps_to_make
-        return self._pulled(Status.READY, answer.online, answer.target)
+            self.tally.lap_beside("waiting")
+            return Pulled(np.int32(answer), self._no_parameters, self._no_parameters)
+        self.tally.exchanged("pull")
+        self._parameters = answer
+        return Pulled(np.int32(Status.READY), answer.online, answer.target)
+
+    def plan(self, status: np.ndarray) -> Plan:
+        """What is to be done until the next pull, after one of this `Status`."""
+        self._join()
+        self._is_finished = int(status) == Status.FINISHED
+        self._is_learning = False
+        self._steps_to_make = 0
+        if self._parameters is not None:
+            self.actor.memory.begin()
+            self._follow_schedules(self._parameters.counters)
+            self._owed += self._config.vector_steps_per_push(self._parameters.workers)
+            self._steps_to_make = int(self._owed)
+            self._owed -= self._steps_to_make
+            self._parameters = None
+        return Plan(
+            slots=self._slots,
+            steps=np.float32(self._slot_steps),
+            learning_rate=np.float32(self._learning_rate),
+            epsilon=np.float32(self._epsilon),
+            seed=self._seeds.integers(2**30, size=2, dtype=np.int32),
+            acting=self._acting(),
+        )
 
     def step(self, *arrays: np.ndarray) -> Acting:
         """Acts once in every environment, from the fields of `Acted`."""
@@ -124,6 +154,7 @@ class Session:
             batch = actor.nothing
         else:
             batch = actor.memory.sample(*self._minibatches, self._progress)
+            self._gather()
         self._is_learning = True
         self.tally.lap("sampling")
         return Sampled(np.int32(not self._is_finished), batch, self._acting())
@@ -139,8 +170,7 @@ class Session:
         """Decides whether what was learned, the fields of `Learned`, is pushed, and packs it."""
         learned = Learned(*arrays)
         updates = self._config.parameter_server.local_updates
-        self._gather()
-        self.actor.memory.update_priorities(learned.errors)
+        self._errors = learned.errors
         is_finite = all(map(_is_finite, (learned.vector, learned.slots, learned.td_loss)))
         is_admitted = is_finite and self._gate.admits(float(learned.td_loss) / updates)
         if is_admitted:
@@ -157,7 +187,7 @@ class Session:
             learned.vector, kind, updates, self._env_steps, self._episodes, self._learning_rate
         )
         self._env_steps = self._episodes = 0
-        self.tally.lap("gradient")
+        self.tally.lap_beside("gradient")
         return Packed(header, packed)
 
     def pushed(self, numbers: np.ndarray) -> np.ndarray:
@@ -170,11 +200,12 @@ class Session:
             self.tally.add("pushes" if is_applied else "refused")
             self.tally.add("staleness", verdict.staleness)
             self.tally.maximum("staleness_max", verdict.staleness)
-        self.tally.maximum("push_max", self.tally.lap("push"))
+        self.tally.exchanged("push")
         return self._client.requests()
 
     def report(self) -> Reported:
         """Ends a closure: saves the local optimizer, and says what was done since the last."""
+        self._join()
         self._gather()
         if self._folder is not None:
             optimizer_state.save(
@@ -209,18 +240,12 @@ class Session:
             phase_seconds=self._ledger.phase_seconds(),
         )
 
-    def _pulled(self, status: Status, online: np.ndarray, target: np.ndarray) -> Pulled:
-        return Pulled(
-            status=np.int32(status),
-            online=online,
-            target=target,
-            slots=self._slots,
-            steps=np.float32(self._slot_steps),
-            learning_rate=np.float32(self._learning_rate),
-            epsilon=np.float32(self._epsilon),
-            seed=self._seeds.integers(2**30, size=2, dtype=np.int32),
-            acting=self._acting(),
-        )
+    def _join(self) -> None:
+        """Takes what communication has left, which is over."""
+        self.tally.join()
+        if self._errors is not None:
+            self.actor.memory.update_priorities(self._errors)
+            self._errors = None
 
     def _acting(self) -> Acting:
         observations, state = self.actor.acting

@@ -13,6 +13,7 @@ class Tally:
         self.returns: list[float] = []
         self._values: dict[str, float] = collections.defaultdict(float)
         self._lap_began = time.perf_counter()
+        self._beside: list[tuple[str, float]] = []  # phases and when each ended
 
     def start_clock(self) -> None:
         """The first phase begins now: what was before is nobody's."""
@@ -24,6 +25,27 @@ class Tally:
         seconds, self._lap_began = now - self._lap_began, now
         self.add(f"time_{phase}", seconds)
         return seconds
+
+    def lap_beside(self, phase: str) -> float:
+        """Ends a phase that others may go on beside; the seconds since the last such, or lap."""
+        now = time.perf_counter()
+        began = self._beside[-1][1] if self._beside else self._lap_began
+        self._beside.append((phase, now))
+        return now - began
+
+    def exchanged(self, phase: str) -> None:
+        """Ends a pull or a push, whose length counts whether or not anybody waited for it."""
+        seconds = self.lap_beside(phase)
+        self.add(f"{phase}_took", seconds)
+        self.maximum(f"{phase}_max", seconds)
+
+    def join(self) -> None:
+        """The phases beside are over: of them, what came after the last lap was waited for."""
+        for phase, end in self._beside:
+            seconds = max(end - self._lap_began, 0.0)
+            self._lap_began += seconds
+            self.add(f"time_{phase}", seconds)
+        self._beside.clear()
 
     def add(self, field: str, amount: float = 1.0) -> None:
         """Adds to a sum."""

@@ -23,7 +23,7 @@ def make_result(num_workers: int) -> Result:
         report(
             worker=worker, updates=10, env_steps=100, pushes=4, refused=1, withheld_outliers=2,
             staleness=10, staleness_max=7, bytes_pulled=2500, bytes_pushed=3_000_000,
-            time_gradient=1.0 + worker, time_pull=0.7, time_waiting=3.0,
+            time_gradient=1.0 + worker, pull_took=0.7, time_pull=0.7, time_waiting=3.0,
         )
         for worker in range(num_workers)
     ]  # fmt: skip

@@ -16,6 +16,7 @@ CONFIG = Config.from_values({"overlap": "on", "eval_period": 5000})
 KNOWN = Costs(
     env_step_seconds=0.0,
     update_seconds=0.0008,
+    latency_seconds=0.0024,
     pull_seconds=0.00025,
     push_seconds=0.00025,
     dispatch_seconds=0.004,

@@ -1,6 +1,7 @@
 """The mathematics of the model: against closed forms and sums made by hand."""
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -57,14 +58,16 @@ def test_one_worker_takes_the_sum_of_its_parts() -> None:
     assert prediction.staleness == 0
 
 
-def test_overlap_takes_the_longer_of_collecting_and_learning() -> None:
+def test_overlap_takes_the_longer_of_collecting_and_learning_and_pushing() -> None:
     apart = cost_model.push(COSTS, config(), 1)
     slow_env = cost_model.push(COSTS, config(overlap="on"), 1)
-    assert apart.own - slow_env.own == pytest.approx(64 * 0.001)
+    there_and_back = 0.001 + 0.002 + 0.004 + 9e6 / 1e9
+    assert apart.alone - slow_env.alone == pytest.approx(64 * 0.001 + there_and_back)
     costs = dataclasses.replace(COSTS, update_seconds=1.0)
     slow_update = cost_model.push(costs, config(overlap="on"), 1)
     both = cost_model.push(costs, config(), 1)
-    assert both.own - slow_update.own == pytest.approx(512 * 0.002 + 8 * 0.004)
+    drawn = 64 * 0.0003
+    assert both.alone - slow_update.alone == pytest.approx(512 * 0.002 + 8 * 0.004 + drawn)
 
 
 def test_workers_collect_less_for_each_push() -> None:
@@ -104,7 +107,7 @@ def test_more_workers_are_never_slower_in_updates(aggregation: str) -> None:
     options = config(aggregation=aggregation)
     counts = (1, 2, 3, 8, 20, 64, 500, 3000)
     rates = [cost_model.predict(COSTS, options, n).updates_per_second for n in counts]
-    assert rates == sorted(rates)
+    assert all(more >= fewer * (1 - 1e-9) for fewer, more in itertools.pairwise(rates))
 
 
 def test_pushes_of_the_others_make_it_stale() -> None:
@@ -145,6 +148,18 @@ def test_a_worker_that_overlaps_uses_two_processors() -> None:
 
 
 # Rounds.
+
+
+def test_a_round_that_overlaps_hides_pushes_until_they_take_longer() -> None:
+    costs = Costs(env_step_seconds=0.01, update_seconds=0.001, push_seconds=0.002)
+    options = config(aggregation="sync", overlap="on")
+
+    def seconds(workers: int) -> float:
+        return workers * 64 / cost_model.predict(costs, options, workers).updates_per_second
+
+    # 512 / N steps of 10 ms; 64 updates of 1 ms and N pushes of 2 ms.
+    assert seconds(16) == pytest.approx(32 * 0.01)
+    assert seconds(128) == pytest.approx(0.064 + 128 * 0.002)
 
 
 def test_a_round_waits_for_the_slowest() -> None:

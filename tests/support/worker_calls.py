@@ -1,6 +1,7 @@
 """A `WorkerHost`, called as the closures call it, against real shards but without a cluster."""
 
 import pathlib
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from ps_dqn.state import Counters, State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
-from ps_dqn.worker.calls import Acted, Begin, Packed, Pulled, Sampled, Sizes, Tickets
+from ps_dqn.worker.calls import Acted, Begin, Packed, Plan, Pulled, Sampled, Sizes, Tickets
 from ps_dqn.worker.host import WorkerHost
 from support.numpy_vectors import make_shard
 from support.paying_env import SMALL
@@ -56,9 +57,19 @@ class Worker:
         self.requests = self.call("begin", *begin)
         return self.requests
 
-    def pull(self) -> Pulled:
+    def ask(self) -> Pulled:
+        """One pull, while the worker may be busy."""
         pairs = zip(self.shards, self.requests, strict=True)
         return self.call("pulled", *[shard.pull(request) for shard, request in pairs])
+
+    def plan(self, pulled: Pulled) -> Plan:
+        return self.call("plan", np.int32(pulled.status))
+
+    def pull(self) -> types.SimpleNamespace:
+        """One pull and, unless others have to be waited for, the plan: the fields of both."""
+        pulled = self.ask()
+        plan = {} if pulled.status == Status.WAIT else self.plan(pulled)._asdict()
+        return types.SimpleNamespace(**pulled._asdict(), **plan)
 
     def collect(self, action: int = 1, steps: int | None = None) -> int:
         """Steps until the host has enough, or so often; how often."""

@@ -56,14 +56,14 @@ def test_train_row() -> None:
             worker=0, pushes=1, updates=4, env_steps=32, episodes=2, return_sum=30.0, td_loss=2.0,
             q_values=8.0, grad_norm=6.0, staleness=1, staleness_max=1, epsilon=0.5, replay_size=100,
             bytes_pulled=320, bytes_pushed=160, time_acting=0.5, time_pull=0.25, time_push=0.5,
-            pull_max=0.25, push_max=0.5,
+            pull_max=0.25, push_max=0.5, pull_took=0.5, push_took=0.75,
         ),
         report(
             worker=1, pushes=3, refused=1, updates=12, env_steps=96, episodes=1, return_sum=3.0,
             td_loss=6.0, q_values=8.0, grad_norm=2.0, staleness=6, staleness_max=4, epsilon=0.1,
             withheld_outliers=2, withheld_not_finite=1, replay_size=40, bytes_pulled=480,
             bytes_pushed=320, time_acting=1.5, time_pull=0.75, time_push=1.5, time_waiting=100.0,
-            pull_max=0.125, push_max=1.25,
+            pull_max=0.125, push_max=1.25, pull_took=0.75, push_took=2.0,
         ),
         # The same worker again: its replay's size replaces the one before. It has not pulled.
         report(worker=1, epsilon=math.nan, replay_size=60),
@@ -92,9 +92,9 @@ def test_train_row() -> None:
         "wire/bytes_pushed": 580.0,
         "wire/bytes_pulled_per_update": 800 / 16,
         "wire/bytes_pushed_per_update": 480 / 16,
-        "wire/pull_ms": 1000 * 1.0 / 8,  # 8 exchanges, withheld ones among them
+        "wire/pull_ms": 1000 * 1.25 / 8,  # 8 exchanges, withheld ones among them
         "wire/pull_ms_max": 250.0,
-        "wire/push_ms": 1000 * 2.0 / 8,
+        "wire/push_ms": 1000 * 2.75 / 8,
         "wire/push_ms_max": 1250.0,
         "wire/shard_balance": 1.25,
         "workers/slowest": 1.0,

@@ -10,7 +10,16 @@ from support.worker_calls import RUN, SIZE, SLOTS, Worker
 from ps_dqn import environments
 from ps_dqn.replay.batch import zero_batch
 from ps_dqn.worker import calls
-from ps_dqn.worker.calls import Acting, Packed, Played, Playing, Pulled, Reported, Sampled
+from ps_dqn.worker.calls import (
+    Acting,
+    Packed,
+    Plan,
+    Played,
+    Playing,
+    Pulled,
+    Reported,
+    Sampled,
+)
 
 NUM_PS = 2
 KINDS = {
@@ -48,7 +57,9 @@ def test_what_a_closure_is_given_fits_its_specs(worker: Worker) -> None:
     environment = environments.describe(config.environment)
     acting = Acting.specs(2, environment, config.state_size)
     assert_fits(worker.begin(), calls.requests(NUM_PS))
-    assert_fits(worker.pull(), Pulled.specs(calls.Sizes(1, NUM_PS, SIZE, SLOTS), acting))
+    pulled = worker.ask()
+    assert_fits(pulled, Pulled.specs(SIZE))
+    assert_fits(worker.plan(pulled), Plan.specs(calls.Sizes(1, NUM_PS, SIZE, SLOTS), acting))
     acted = calls.Acted(np.zeros(2, np.int32), np.zeros((2, config.state_size), np.float32))
     assert_fits(worker.call("step", *acted), acting)
     worker.collect()

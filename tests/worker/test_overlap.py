@@ -3,6 +3,7 @@
 The toy environment is that of `support/paying_env.py`.
 """
 
+import types
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from support.small import SMALL, make_closures
 from support.worker_calls import Open, Worker
 
 from ps_dqn.config import Config
+from ps_dqn.telemetry.metrics import PHASES
+from ps_dqn.telemetry.report import Report
+from ps_dqn.worker.calls import Pulled
 
-OVERLAP = {"overlap": "on"}
+OVERLAP: dict[str, Any] = {"overlap": "on"}
+TIMES = {name: 0.0 for name in Report._fields if name.split("_")[-1] in ("took", "max", *PHASES)}
 
 
 def first_push(worker: Worker) -> None:
@@ -49,8 +54,13 @@ def test_steps_are_made_after_the_minibatches_are_drawn(opened: Open) -> None:
     assert worker.collect() == 1
     assert memory.size > size
     worker.pack(0.0)
-    verdict = worker.push()
-    assert verdict.env_steps == worker.report().env_steps, "they are counted with this push"
+    made = worker.push().env_steps
+    assert made == worker.report().env_steps - 2, "these two are counted with the next push"
+    worker.begin()
+    worker.pull()
+    worker.sample()
+    worker.pack(0.0)
+    assert worker.push().env_steps == made + 2
 
 
 def test_before_replay_is_warm_steps_come_first_and_count(opened: Open) -> None:
@@ -111,6 +121,48 @@ def test_learning_and_stepping_do_not_wait_for_each_other(graph: tf.Graph) -> No
     for each in learning:
         assert prepared.name not in ancestors(each)
         assert each.name not in ancestors(prepared)
+
+
+def test_stepping_and_pushing_do_not_wait_for_each_other(graph: tf.Graph) -> None:
+    push = body(graph)
+    [prepared] = [each for each in calls(push) if method(each) == "prepare"]
+    [pushing] = [each for each in push.get_operations() if each.type == "If"]
+    assert prepared.name not in ancestors(pushing)
+    assert pushing.name not in ancestors(prepared)
+    results = [ancestors(each.op) for each in push.outputs]
+    pushed = [each for each in results if pushing.name in each]
+    assert len(pushed) > len(Pulled._fields), "what was pulled, and whether it has pushed"
+    assert all(prepared.name in each for each in pushed), "the next push waits for both"
+
+
+@pytest.mark.parametrize("values", [{}, {"replay": "prioritized"}], ids=str)
+def test_when_communication_ends_makes_no_difference(opened: Open, values: dict[str, Any]) -> None:
+    """Before the steps that are made meanwhile, after the first of them, or after all."""
+    workers = [opened(**OVERLAP, local_updates=8, **values) for _ in range(3)]
+    seen: list[list[Any]] = []
+    for steps_before, worker in enumerate(workers):
+        seen.append([])
+        pulled = worker.pull()
+        for number in range(4):
+            if pulled.acting.should_act:
+                worker.collect()
+            drawn = worker.sample()
+            left = 0
+            if drawn.acting.should_act:
+                # Four steps for eight updates of two environments.
+                worker.collect(steps=steps_before)
+                left = 4 - steps_before
+            worker.pack(0.5 * number, errors=1.0 + number)
+            verdict = worker.push()
+            next_pull = worker.ask()
+            worker.collect(steps=left)
+            worker.prepare()
+            plan = worker.plan(next_pull)
+            pulled = types.SimpleNamespace(**next_pull._asdict(), **plan._asdict())
+            seen[-1].append((drawn.batch, verdict, plan, next_pull.online))
+        seen[-1].append(worker.report()._replace(**TIMES))
+    flat = [[np.asarray(each).tolist() for each in tf.nest.flatten(one)] for one in seen]
+    assert flat[0] == flat[1] == flat[2]
 
 
 def calls(graph: tf.Graph) -> list[tf.Operation]:

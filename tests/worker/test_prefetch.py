@@ -85,6 +85,8 @@ def test_errors_go_to_what_was_learned_from_and_not_to_what_is_prepared(opened: 
     assert isinstance(sampler, Prioritized)
     updated = spy_on(sampler, "update")
     learned = [push(worker, errors=1.0 + number) for number in range(6)]
+    assert len(updated) == 5, "the last ones are told when the worker plans, or reports"
+    worker.report()
     assert len(updated) == 6
     for number, ((drawn, errors), batch) in enumerate(zip(updated, learned, strict=True)):
         assert isinstance(drawn, Drawn)

@@ -24,6 +24,27 @@ def test_sums_and_maxima_begin_anew_after_each_report() -> None:
     assert first.refused == second.refused == 0, "what was never counted"
 
 
+def test_of_what_goes_on_beside_only_the_wait_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([99.0, 100.0, 101.0, 102.0, 106.0, 107.0, 108.5, 110.0, 111.0])
+    monkeypatch.setattr(tally.time, "perf_counter", lambda: next(times))
+    counted = Tally()
+    counted.start_clock()
+    counted.lap("sampling")
+    counted.lap_beside("gradient")  # one second, and all of it hidden behind the environment
+    assert counted.lap("environment") == 5.0
+    counted.exchanged("push")
+    counted.lap_beside("waiting")
+    counted.exchanged("pull")
+    counted.join()
+    assert counted.lap("acting") == 1.0
+    report = Report(**counted.take())
+    # The push took 5 s, of which the worker waited for one.
+    assert (report.time_push, report.push_took, report.push_max) == (1.0, 5.0, 5.0)
+    assert (report.time_pull, report.pull_took, report.pull_max) == (1.5, 1.5, 1.5)
+    assert (report.time_gradient, report.time_waiting, report.time_environment) == (0, 1.5, 5.0)
+    assert (report.time_sampling, report.time_acting) == (1.0, 1.0), "nothing is lost"
+
+
 def test_a_phase_has_the_time_since_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     times = itertools.accumulate([100.0, 10.0, 1.0, 0.5, 2.0, 20.0, 0.25])
     monkeypatch.setattr(tally.time, "perf_counter", lambda: next(times))

@@ -127,6 +127,7 @@ def test_errors_become_priorities(
     is_it, _ = draws_of(worker, 0, 2)
     worker.pack(vector, errors=np.where(is_it, 100.0, 0.0))
     worker.push()
+    worker.pull()
     is_it, _ = draws_of(worker, 0, 2)
     # The bound is four standard deviations of 400 independent draws.
     assert is_it.mean() == pytest.approx(share, abs=0.01 + 4 * (share * (1 - share) / 400) ** 0.5)
@@ -162,6 +163,7 @@ def test_priority_beta_goes_to_one_over_the_run(opened: Open, env_steps: int, be
     worker.collect()
     is_it, _ = draws_of(worker, 0, 2)
     worker.pack(0.0, errors=np.where(is_it, 2.0, 1.0))
+    worker.pull()
     is_it, weights = draws_of(worker, 0, 2)
     # Twice the probability; |δ| + ε is 2.001 and 1.001.
     assert weights[is_it] == pytest.approx((1.001 / 2.001) ** beta)
