@@ -4,6 +4,7 @@ Shapes: P parameters, on `num_ps` servers.
 """
 
 import secrets
+import threading
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,6 +18,9 @@ from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Stat
 
 # A worker that has to wait for others asks again after this long, and longer each time (seconds).
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.008
+# While it steps environments it need not know at once, and to ask takes processors from those who
+# learn.
+LONGEST_WAIT_BESIDE = 0.5
 # It gives its closure back after this long, so that the coordinator can go on with others.
 PATIENCE = 2.0
 
@@ -54,6 +58,9 @@ class ParameterClient:
         self._left_over = self._residual
         self._waiting_since: float | None = None
         self._wait = FIRST_WAIT
+        # The worker has nothing to do before the next pull; its other thread says so.
+        self.is_needed = threading.Event()
+        self.is_needed.set()
         self.bytes_pulled = self.bytes_pushed = 0
 
     def begin(self, ticket: int, oldest: int) -> None:
@@ -154,6 +161,10 @@ class ParameterClient:
             self._residual = self._left_over
 
     def _wait_or_finish(self) -> Status:
+        if not self.is_needed.is_set():
+            is_needed = self.is_needed.wait(self._wait)
+            self._wait = FIRST_WAIT if is_needed else min(2 * self._wait, LONGEST_WAIT_BESIDE)
+            return Status.WAIT
         now = time.perf_counter()
         if self._waiting_since is None:
             self._waiting_since = now

@@ -252,7 +252,12 @@ class Session:
         # What is collected while learning cannot be learned from before; so replay gets warm first.
         waits = self._overlaps and not self._is_learning
         is_due = (self._steps_to_make > 0 and not waits) or not self.actor.memory.is_warm
-        return Acting(observations, state, np.int32(is_due and not self._is_finished))
+        should_act = is_due and not self._is_finished
+        if should_act:
+            self._client.is_needed.clear()
+        else:
+            self._client.is_needed.set()
+        return Acting(observations, state, np.int32(should_act))
 
     def _follow_schedules(self, counters: Counters) -> None:
         """Sets what depends on how far the run is."""

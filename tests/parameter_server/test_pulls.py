@@ -1,5 +1,7 @@
 """A worker's pulls: what they bring, and when it has to wait."""
 
+import concurrent.futures
+
 import numpy as np
 import pytest
 from support.exchange_link import SESSION, Link, each_dtype, each_num_ps, split, vector
@@ -160,3 +162,21 @@ def test_patience_ends_and_begins_again_with_a_closure(monkeypatch):
     monkeypatch.undo()
     link.exchange.begin(3, 0)
     assert link.pull() is Status.WAIT
+
+
+def test_a_worker_that_has_steps_to_make_asks_seldom_until_it_needs_the_parameters(monkeypatch):
+    link = Link(num_workers=2, aggregation="sync")
+    link.pull()
+    link.push(vector())
+    link.exchange.is_needed.clear()
+    monkeypatch.setattr(exchange_module, "PATIENCE", -1.0)
+    for _ in range(6):
+        assert link.pull() is Status.WAIT, "it has other things to do than to lose its patience"
+    assert link.exchange._wait > exchange_module.LONGEST_WAIT
+    link.exchange._wait = 60.0
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(link.pull)
+        link.exchange.is_needed.set()
+        assert asked.result(timeout=30.0) is Status.WAIT, "and asks again at once"
+    assert link.exchange._wait == exchange_module.FIRST_WAIT
+    assert link.pull() is Status.FINISHED

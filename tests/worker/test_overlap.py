@@ -50,8 +50,11 @@ def test_steps_are_made_after_the_minibatches_are_drawn(opened: Open) -> None:
     sampled = worker.sample()
     assert memory.size == size
     assert sampled.acting.should_act == 1
+    needed = worker.host._learning._client.is_needed
+    assert not needed.is_set()
     # Two local updates of one step each, and two environments.
     assert worker.collect() == 1
+    assert needed.is_set(), "who waits for a round in between hears that it is awaited now"
     assert memory.size > size
     worker.pack(0.0)
     made = worker.push().env_steps
