@@ -24,6 +24,8 @@ ROOM = 4 * 2**20
 # What TensorFlow is installed as.
 DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu")
 AUTO = "auto"
+# Names are numbered from a multiple of it on: more than is made before.
+NAMES = 10_000
 CPUINFO = pathlib.Path("/proc/cpuinfo")
 
 
@@ -50,6 +52,18 @@ def use(folder: str) -> None:
     name = str(directory or "").replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--{OPTION}="{name}" --tf_xla_persistent_cache_device_types=CPU'
     os.environ[VARIABLE] = f"{words} {ours}".strip()
+
+
+def settle_names() -> None:
+    """Gives the functions that are traced next the same names in every process.
+
+    TensorFlow finds compiled code by the name of what was compiled, and names a function by the
+    number of all that it has made before: tensors and operations of networks, seeds and servers.
+    """
+    from tensorflow.python.framework import ops
+
+    while (ops.uid() + 1) % NAMES:
+        pass
 
 
 def _prepared(folder: str) -> pathlib.Path | None:

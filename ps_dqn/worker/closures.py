@@ -24,6 +24,7 @@ from ps_dqn.learning.result import Learned
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.replay.batch import zero_batch
+from ps_dqn.run import compile_cache
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import bridge
@@ -77,10 +78,30 @@ class Closures:
         self._requests = calls.requests(store.num_ps)
         self._packed = Packed.specs(store.num_ps)
         self._pulled = Pulled.specs(network.num_parameters)
-        self._plan = Plan.specs(self._sizes, self._acting(config.environment.envs_per_worker))
-        self._learn = make_learner(config, network)
+        acting = self._acting(config.environment.envs_per_worker)
+        self._plan = Plan.specs(self._sizes, acting)
+        self._sampled = Sampled.specs(zero_batch(config, environment), acting)
+        # First, and so always under the same name.
+        compile_cache.settle_names()
+        self._learn = self._traced_learner()
         self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze = _trace(store.freeze)
+
+    def _traced_learner(self) -> Callable[..., Learned]:
+        """What a worker computes for a push, of what it pulls, plans and samples."""
+        inputs = (
+            self._pulled.online,
+            self._pulled.target,
+            self._plan.slots,
+            self._plan.steps,
+            self._plan.learning_rate,
+            self._plan.epsilon,
+            self._plan.seed,
+            self._sampled.batch,
+        )
+        specs = tf.nest.map_structure(lambda spec: tf.TensorSpec(spec.shape, spec.dtype), inputs)
+        learner: Any = make_learner(self._config, self._network)
+        return learner.get_concrete_function(*specs)
 
     @functools.cache  # noqa: B019 - lives as long as the run
     def evaluate(self, episodes: int, freeze: bool) -> Any:
@@ -133,7 +154,7 @@ class Closures:
         """What is learned from a pull, and a push; the next pull, and 1 if it pushed."""
         plan: Plan = bridge.call("plan", worker, [pulled.status], self._plan)
         self._collect(worker, pulled.online, plan.seed, plan.acting)
-        sampled = self._sample(worker)
+        sampled: Sampled = bridge.call("sample", worker, [], self._sampled)
         if self._config.parameter_server.overlap == "on":
             # Learning is pure, so nothing puts it in an order with these calls: both run at once.
             self._collect(worker, pulled.online, plan.seed, sampled.acting)
@@ -202,11 +223,6 @@ class Closures:
             (tf.constant(0), acting),
             parallel_iterations=1,
         )
-
-    def _sample(self, worker: tf.Tensor) -> Sampled:
-        batch = zero_batch(self._config, self._environment)
-        specs = Sampled.specs(batch, self._plan.acting)
-        return bridge.call("sample", worker, [], specs)
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor
