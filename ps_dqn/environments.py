@@ -1,5 +1,6 @@
 """Gymnasium environments as this project uses them: vectors with discrete actions."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -124,11 +125,8 @@ def describe(config: Environment) -> EnvironmentSpec:
     Raises:
         UsageError: it cannot be made, or a DQN cannot act in it.
     """
-    env = _make_vector(config, 1)
-    try:
+    with contextlib.closing(_make_vector(config, 1)) as env:
         return _describe(env)
-    finally:
-        env.close()
 
 
 def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
@@ -137,17 +135,14 @@ def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
     Raises:
         UsageError: as `describe`; or it raises something in an episode's first steps.
     """
-    env = _make_vector(config, 1)
-    try:
-        return _describe(env), _seconds_per_step(env)
-    except UsageError:
-        raise
-    except Exception as error:  # whatever an environment's own code raises
-        raise UsageError(
-            f"--env_id={config.env_id}: its first steps fail ({user_code.one_line(error)})"
-        ) from error
-    finally:
-        env.close()
+    with contextlib.closing(_make_vector(config, 1)) as env:
+        spec = _describe(env)
+        try:
+            return spec, _seconds_per_step(env)
+        except Exception as error:  # whatever an environment's own code raises
+            raise UsageError(
+                f"--env_id={config.env_id}: its first steps fail ({user_code.one_line(error)})"
+            ) from error
 
 
 def _seconds_per_step(env: VectorEnv) -> float:
