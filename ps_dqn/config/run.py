@@ -46,7 +46,7 @@ class ParameterServer:
     overlap: str = option(
         "auto",
         "Whether a worker steps its environments while it learns and pushes: on, then each push "
-        "learns from what was collected before the pull; off, first the one and then the other; "
+        "learns from what was collected before it began; off, first the one and then the other; "
         "auto is on where an environment takes a millisecond or more for a step. With "
         "replay=rollout it is always off.",
         choices=("auto", "on", "off"),

@@ -7,7 +7,8 @@ token up in the registry of the process it runs in. Three facts make that sound:
 * Tokens are `pyfunc_0`, `pyfunc_1`, … in the order of registration in a process. `install`
   registers first thing in every task, so the token is the same in all of them; it checks.
 * The registry holds its functions weakly; `install` keeps the graph that holds ours.
-* `PyFunc` is stateful, so TensorFlow neither prunes, repeats, folds nor reorders its calls.
+* `PyFunc` is stateful, so TensorFlow neither prunes, repeats, folds nor (unless it is told to run
+  a call independently) reorders its calls.
 
 One token serves everything: its first input names the method, its second the task (several tasks
 share a process in an in-process cluster, and each has a host of its own): worker i is i, parameter
@@ -150,10 +151,12 @@ def _dispatch(method: bytes, task: Any, zeros: bytes, *inputs: np.ndarray) -> li
         try:
             return tf.nest.flatten(_host(index).methods[name](*inputs))
         except UsageError as error:
-            _errors[index] = f"{USAGE}{error}"
+            _errors.setdefault(index, f"{USAGE}{error}")
         except BaseException:  # a SystemExit of hosted Python, too, is only a failed call
-            _errors[index] = traceback.format_exc()
-            print(_errors[index], file=sys.stderr, flush=True)  # its log
+            # Calls that go on beside it may fail too; the first counts.
+            text = traceback.format_exc()
+            _errors.setdefault(index, text)
+            print(text, file=sys.stderr, flush=True)  # its log
     return [
         "" if dtype == "string" else np.zeros(shape, dtype) for shape, dtype in json.loads(zeros)
     ]

@@ -89,7 +89,7 @@ class Acting(NamedTuple):
 
     observations: Any  # [E, …]
     state: Any  # recurrent, float32 [E, numbers of state]
-    should_act: Any  # int32 []: 1 if another step is to be made before learning
+    should_act: Any  # int32 []: 1 if another step is to be made now
 
     @classmethod
     def specs(cls, num_envs: int, environment: EnvironmentSpec, state_size: int) -> "Acting":

@@ -21,7 +21,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.008
 # While it steps environments it need not know at once, and to ask takes processors from those who
 # learn.
 LONGEST_WAIT_BESIDE = 0.5
-# It gives its closure back after this long, so that the coordinator can go on with others.
+# It gives its closure back after this long without anything else to do, so that the coordinator can
+# go on with others.
 PATIENCE = 2.0
 
 
@@ -56,8 +57,7 @@ class ParameterClient:
         self._is_exact = options.push_wire_dtype == "float32" and options.push_top_k == 1.0
         self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
         self._left_over = self._residual
-        self._waiting_since: float | None = None
-        self._wait = FIRST_WAIT
+        self._wait_anew()
         # The worker has nothing to do before the next pull; its other thread says so.
         self.is_needed = threading.Event()
         self.is_needed.set()
@@ -72,7 +72,8 @@ class ParameterClient:
         """
         self._ticket, self._oldest = ticket, oldest
         self._attempt = secrets.randbits(62)
-        self._waiting_since, self._wait = None, FIRST_WAIT
+        self._wait_anew()
+        self.is_needed.set()  # the closure before may have been cut off
 
     def requests(self) -> np.ndarray:
         """A `PullRequest` for each server, int64 [num_ps, fields]."""
@@ -106,7 +107,7 @@ class ParameterClient:
             return Status.FINISHED
         if Status.WAIT in statuses or (self._options.is_synchronous and len(versions) > 1):
             return self._wait_or_finish()
-        self._waiting_since, self._wait = None, FIRST_WAIT
+        self._wait_anew()
         online = self._vectors(replies, headers)
         first = headers[0]
         self._base_version = first.version
@@ -160,10 +161,14 @@ class ParameterClient:
             self._contributed = self._base_version
             self._residual = self._left_over
 
+    def _wait_anew(self) -> None:
+        self._waiting_since: float | None = None
+        self._wait = self._wait_beside = FIRST_WAIT
+
     def _wait_or_finish(self) -> Status:
         if not self.is_needed.is_set():
-            is_needed = self.is_needed.wait(self._wait)
-            self._wait = FIRST_WAIT if is_needed else min(2 * self._wait, LONGEST_WAIT_BESIDE)
+            self.is_needed.wait(self._wait_beside)
+            self._wait_beside = min(2 * self._wait_beside, LONGEST_WAIT_BESIDE)
             return Status.WAIT
         now = time.perf_counter()
         if self._waiting_since is None:

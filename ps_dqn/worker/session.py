@@ -99,6 +99,8 @@ class Session:
 
     def begin(self, tickets: Tickets) -> np.ndarray:
         """Starts a closure; returns the first pull's requests, int64 [num_ps, fields]."""
+        self.tally.join()  # of a closure that was cut off
+        self._parameters = None
         if self._closures:
             self.tally.lap("dispatch")
         else:

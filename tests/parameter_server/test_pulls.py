@@ -1,6 +1,7 @@
 """A worker's pulls: what they bring, and when it has to wait."""
 
 import concurrent.futures
+import threading
 
 import numpy as np
 import pytest
@@ -164,19 +165,54 @@ def test_patience_ends_and_begins_again_with_a_closure(monkeypatch):
     assert link.pull() is Status.WAIT
 
 
-def test_a_worker_that_has_steps_to_make_asks_seldom_until_it_needs_the_parameters(monkeypatch):
+class Watched(threading.Event):
+    """An event that says when somebody waits for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_awaited = threading.Event()
+
+    def wait(self, timeout=None):
+        self.is_awaited.set()
+        return super().wait(timeout)
+
+
+@pytest.fixture
+def waiting(monkeypatch):
+    """The link of a worker that has steps to make, and waits for a round meanwhile."""
     link = Link(num_workers=2, aggregation="sync")
+    link.exchange.is_needed = Watched()
+    link.exchange.begin(1, 0)
     link.pull()
     link.push(vector())
     link.exchange.is_needed.clear()
     monkeypatch.setattr(exchange_module, "PATIENCE", -1.0)
     for _ in range(6):
         assert link.pull() is Status.WAIT, "it has other things to do than to lose its patience"
-    assert link.exchange._wait > exchange_module.LONGEST_WAIT
-    link.exchange._wait = 60.0
+    assert link.exchange._wait_beside > exchange_module.LONGEST_WAIT, "it asks seldom"
+    return link
+
+
+def test_a_worker_whose_steps_are_made_asks_at_once(waiting):
+    waiting.exchange._wait_beside = 60.0
+    waiting.exchange.is_needed.is_awaited.clear()
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        asked = thread.submit(link.pull)
-        link.exchange.is_needed.set()
-        assert asked.result(timeout=30.0) is Status.WAIT, "and asks again at once"
-    assert link.exchange._wait == exchange_module.FIRST_WAIT
-    assert link.pull() is Status.FINISHED
+        asked = thread.submit(waiting.pull)
+        assert waiting.exchange.is_needed.is_awaited.wait(30.0)
+        waiting.exchange.is_needed.set()
+        assert asked.result(timeout=30.0) is Status.WAIT
+    assert waiting.pull() is Status.FINISHED
+
+
+def test_a_worker_whose_steps_are_made_while_it_asks_does_not_sleep_long(waiting, monkeypatch):
+    slept = []
+    monkeypatch.undo()  # patience
+    monkeypatch.setattr(exchange_module.time, "sleep", slept.append)
+    waiting.exchange.is_needed.set()
+    assert waiting.pull() is Status.WAIT
+    assert slept == [exchange_module.FIRST_WAIT]
+
+
+def test_a_closure_after_one_that_was_cut_off_has_patience_that_ends(waiting):
+    waiting.exchange.begin(2, 0)
+    assert waiting.pull() is Status.FINISHED

@@ -44,6 +44,21 @@ def test_a_report_tells_of_the_time_since_the_last_one(opened: Open, monkeypatch
     assert (got.time_dispatch, got.time_evaluation) == (0.25, 0)
 
 
+def test_a_pull_after_a_closure_that_was_cut_off_is_not_longer(opened: Open, monkeypatch) -> None:
+    worker = opened(overlap="on")
+    clock = Clock(monkeypatch)
+    worker.exchange()
+    worker.report()
+    worker.begin()
+    worker.ask()  # and then a server was not there for a moment
+    clock.now += 5.0
+    worker.begin()
+    clock.now += 0.5
+    worker.pull()
+    got = worker.report()
+    assert (got.time_dispatch, got.time_pull, got.pull_max) == (5.0, 0.5, 0.5)
+
+
 def test_an_evaluation_before_the_first_closure_is_not_counted() -> None:
     worker = Worker(max_eval_steps=1)
     begin = EvaluateBegin(np.int64(RUN), worker.config.to_json().encode(), np.int64(1), np.int32(2))
