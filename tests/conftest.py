@@ -22,6 +22,14 @@ from support.programs import RUN_SECONDS, processes_that_mention, run_python
 THREADS = {"intra_op_threads": 1, "inter_op_threads": 4}
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes run tests: two, whose real clusters keep a small machine busy.
+
+    Slow tests run one by one: they measure, fill the machine, or make its networks and images.
+    """
+    return 1 if config.option.markexpr == "slow" else 2
+
+
 def pytest_collectstart(collector: pytest.Collector) -> None:
     """Prepares TensorFlow before a module that uses it is imported: it may make tensors there.
 

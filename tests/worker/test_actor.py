@@ -203,20 +203,20 @@ def test_worker_decides_exploration_and_sampling_too(opened: Open) -> None:
 
 @pytest.mark.parametrize("num_envs", [2, 4])
 @pytest.mark.parametrize(
-    ("options", "capacity", "most"),
+    ("options", "capacity", "lost"),
     [
         # The newest rows of each environment cannot be drawn: a return needs them.
-        ({"n_step": 3}, 40, lambda rows: rows - 3),
-        ({"n_step": 3, "frame_stack": 3}, 40, lambda rows: rows - 3 - 2),
+        ({"n_step": 3}, 40, 3),
+        ({"n_step": 3, "frame_stack": 3}, 40, 3 + 2),
         # And a sequence begins at every fourth row, say.
-        ({**RECURRENT, "sequence_period": 1}, 100, lambda rows: rows - 9),
-        ({**RECURRENT, "sequence_period": 4}, 100, lambda rows: rows - 9 - 3),
-        ({**RECURRENT, "sequence_period": 7, "frame_stack": 2}, 100, lambda rows: rows - 10 - 6),
+        ({**RECURRENT, "sequence_period": 1}, 100, 9),
+        ({**RECURRENT, "sequence_period": 4}, 100, 9 + 3),
+        ({**RECURRENT, "sequence_period": 7, "frame_stack": 2}, 100, 10 + 6),
         # Environments whose episodes end at different times.
         (
             {**RECURRENT, "sequence_period": 7, "frame_stack": 2, "env_kwargs": '{"longer": true}'},
             100,
-            lambda rows: rows - 10 - 6,
+            10 + 6,
         ),
     ],
     ids=str,
@@ -225,7 +225,7 @@ def test_warm_up_ends_wherever_the_configuration_is_accepted(
     num_envs: int,
     options: dict[str, Any],
     capacity: int,
-    most: Callable[[int], int],
+    lost: int,
     opened: Open,
 ) -> None:
     # A closure steps until the replay is warm: one that can never hold `min_replay_size`
@@ -235,7 +235,7 @@ def test_warm_up_ends_wherever_the_configuration_is_accepted(
     with pytest.raises(UsageError):
         config(**values, **limits)
     # The most that these environments offer is accepted, and can be reached.
-    limits["min_replay_size"] = num_envs * most(capacity // num_envs)
+    limits["min_replay_size"] = num_envs * (capacity // num_envs - lost)
     actor = opened(**values, **limits)
     act(actor, 1000, action=0)
     assert actor.memory.is_warm
