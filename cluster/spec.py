@@ -2,12 +2,16 @@
 
 import collections
 import dataclasses
+import errno
 import json
+import socket
 from collections.abc import Sequence
 
 import portpicker
 
 JOBS = ("chief", "ps", "worker")
+# Hold the ports that this process gave to its tasks.
+_reservations: list[socket.socket] = []
 
 
 class ClusterSpecError(ValueError):
@@ -119,10 +123,30 @@ class Placement:
 
 
 def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:
-    """A cluster of free local ports."""
-    ports = [portpicker.pick_unused_port() for _ in range(1 + num_ps + num_workers)]
+    """A cluster of free local ports, which are this process's until it ends."""
+    ports = [_reserved_port() for _ in range(1 + num_ps + num_workers)]
     chief, *rest = [f"localhost:{port}" for port in ports]
     return ClusterSpec(chief, tuple(rest[:num_ps]), tuple(rest[num_ps:]))
+
+
+def _reserved_port() -> int:
+    """A free port that no other cluster on this machine is given.
+
+    Tasks bind it for TCP some seconds later, when another cluster may have been given it too. As
+    portpicker offers a port only while it is free for UDP as well, a socket for that holds it.
+    """
+    while True:
+        port = portpicker.pick_unused_port()
+        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            reservation.bind(("", port))
+        except OSError as error:
+            reservation.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            continue  # another cluster was quicker
+        _reservations.append(reservation)
+        return port
 
 
 def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:

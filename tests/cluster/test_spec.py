@@ -2,8 +2,11 @@
 
 import json
 import socket
+import subprocess
+import sys
 from typing import Any
 
+import portpicker
 import pytest
 
 from cluster import spec as cluster_spec
@@ -123,6 +126,23 @@ def test_on_this_machine_gives_every_task_a_free_port_of_its_own() -> None:
         assert host == "localhost"
         with socket.socket() as server:
             server.bind((host, int(port)))
+
+
+def test_no_two_clusters_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Neither has a server yet, which takes seconds to start.
+    ask = (
+        "import portpicker, sys; print(any(portpicker.is_port_free(int(p)) for p in sys.argv[1:]))"
+    )
+    spec = cluster_spec.on_this_machine(num_ps=1, num_workers=1)
+    ports = [each.rpartition(":")[2] for each in (spec.chief, *spec.ps, *spec.workers)]
+    are_offered = subprocess.run(
+        [sys.executable, "-c", ask, *ports], capture_output=True, text=True, check=True
+    )
+    assert are_offered.stdout.strip() == "False"
+    # And where another asked at the same moment:
+    offered = iter([int(ports[0]), portpicker.pick_unused_port()])
+    monkeypatch.setattr("portpicker.pick_unused_port", lambda: next(offered))
+    assert cluster_spec._reserved_port() != int(ports[0])
 
 
 @pytest.mark.parametrize(
