@@ -11,15 +11,18 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from ps_dqn.coordinator import losses
 from ps_dqn.wire import failures
+
+LOST = "lost"  # the kind of news that a worker is gone, whose index is the value
 
 
 class Outcome(NamedTuple):
-    """What a closure returned, as NumPy arrays."""
+    """What a closure returned, as NumPy arrays; or news of another kind."""
 
     kind: str
     value: Any  # None: the closure ran, but its result was lost with its worker
-    args: tuple[Any, ...]  # as they were submitted
+    args: tuple[Any, ...] = ()  # as they were submitted
 
 
 class _Closure(NamedTuple):
@@ -42,8 +45,9 @@ class Schedule:
         """
         self._coordinator = coordinator
         self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
-        self._results: queue.SimpleQueue[tuple[_Closure, Any]] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[tuple[_Closure, Any] | Outcome] = queue.SimpleQueue()
         self._outstanding: dict[str, int] = {}
+        losses.watch(coordinator, lambda worker: self._news.put(Outcome(LOST, worker)))
 
     def submit(
         self,
@@ -80,15 +84,18 @@ class Schedule:
         return self._outstanding.get(kind, 0)
 
     def next(self, timeout: float) -> Outcome | None:
-        """The next result, or None where none comes in time (seconds).
+        """The next result or loss of a worker, or None where none comes in time (seconds).
 
         Raises:
             ClusterLostError: TensorFlow gave a closure up.
         """
         try:
-            closure, value = self._results.get(timeout=timeout)
+            news = self._news.get(timeout=timeout)
         except queue.Empty:
             return None
+        if isinstance(news, Outcome):
+            return news
+        closure, value = news
         self._outstanding[closure.kind] -= 1
         if value is None and closure.repeatable:
             self.submit(*closure)
@@ -110,4 +117,4 @@ class Schedule:
             value = remote.fetch()
         except Exception:
             value = None
-        self._results.put((closure, value))
+        self._news.put((closure, value))

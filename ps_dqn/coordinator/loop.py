@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.coordinator.dispatch import LOST, Schedule
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
-from ps_dqn.coordinator.patience import Patience
+from ps_dqn.coordinator.rounds import Rounds
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.coordinator.window import Window
 from ps_dqn.errors import WorkerError
@@ -85,7 +85,7 @@ class Training:
         self._best_return = best.eval_return if best else -math.inf
         self._seconds_before = newest.seconds if newest else 0.0
         self._warned = False
-        self._patience = Patience(tasks.num_workers)
+        self._rounds = Rounds(store, tasks.num_workers, observer.say)
         self._closures_lost = 0
         self._window = Window(config, tasks.num_workers)
 
@@ -140,6 +140,7 @@ class Training:
                 "train": self._on_report,
                 "freeze": self._on_frozen,
                 "evaluation": self._on_evaluation,
+                LOST: self._on_loss,
             }
             if outcome.kind == "train":
                 self._window.close(Tickets(*map(int, outcome.args[0])).first)
@@ -160,7 +161,9 @@ class Training:
         self._tasks.reported(int(report.worker))
         self._warn(report)
         if not self._reason:
-            self._wait_for_rounds(report)
+            if not report.exchanges:
+                self._count_afresh()  # a worker may have died half-way through a push
+            self._rounds.heard(report, time.perf_counter())
         env_steps = self._progress.counters.env_steps
         if env_steps >= self._next_row:
             self._write_train_row()
@@ -171,19 +174,11 @@ class Training:
             self._evaluations.start(env_steps)
             self._next_evaluation = env_steps + self._config.run.eval_period
 
-    def _wait_for_rounds(self, report: Report) -> None:
-        """Where a worker waited in vain for others (sync): one may have died."""
-        patience, say = self._patience, self._observer.say
-        if patience.is_back(report):
-            say(f"rounds wait for worker {report.worker:.0f} again: it pushes")
-        if not report.exchanges:
+    def _on_loss(self, worker: int) -> None:
+        """A worker is gone; its closure is another's by now."""
+        if self._config.parameter_server.is_synchronous and not self._reason:
             self._count_afresh()  # it may have died half-way through a push
-        if patience.hear(report, time.perf_counter()):
-            for worker in patience.give_up(self._store.go_on()):
-                say(
-                    f"worker {worker} has not pushed for long: rounds go on without it until it "
-                    f"does"
-                )
+            self._rounds.lost(worker)
 
     def _warn(self, report: Report) -> None:
         """Says once that learning has gone wrong."""

@@ -182,9 +182,13 @@ class ParameterStore:
             known = np.int64(min(self._next_indices()))
             self._bring(self._ask("entries", 0, [known], [_NUMBERS])[0])
 
-    def go_on(self) -> list[int]:
-        """Ends a round that waits in vain with the pushes it has; the workers it lacks."""
-        self._mark_now(Kind.AWAY)
+    def go_on(self, worker: int = messages.NO_WORKER) -> list[int]:
+        """Rounds no longer wait for a worker, or for all whose push the present one lacks.
+
+        Returns:
+            All workers that rounds go on without.
+        """
+        self._mark_now(Kind.AWAY, worker)
         return list(self.tallies(first_only=True)[0]["absent"])
 
     def halt(self) -> None:
@@ -218,10 +222,10 @@ class ParameterStore:
     def _next_indices(self) -> list[int]:
         return [int(self._ask("next_index", i, [], [_NUMBER])[0]) for i in range(self.num_ps)]
 
-    def _mark_now(self, kind: Kind) -> None:
-        """Writes an entry about no particular worker, on all servers."""
+    def _mark_now(self, kind: Kind, worker: int = messages.NO_WORKER) -> None:
+        """Writes an entry on all servers."""
         known = np.int64(min(self._next_indices()))
-        numbers = [np.int32(kind), known, np.int64(messages.NO_WORKER)]
+        numbers = [np.int32(kind), known, np.int64(worker)]
         self._bring(self._ask("mark", 0, numbers, [_NUMBERS])[0])
 
     def _bring(self, verdict: np.ndarray) -> None:

@@ -42,6 +42,28 @@ def test_rounds_go_on_while_a_worker_hangs_and_wait_for_it_again(
     processes.all_gone(1)
 
 
+@pytest.mark.slow
+def test_rounds_go_on_at_once_without_a_worker_that_is_lost(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = processes.start(
+        *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *FLAGS),
+        *("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5"),
+        *("--num_workers=3", "--eval_period=100000000"),
+    )
+    running.line_with("updates/s", 120)
+    worker = processes.writing_to(tmp_path / "logs" / "worker-1.log")
+    assert worker
+
+    os.kill(worker, signal.SIGKILL)
+    running.line_with("worker 1 is lost: rounds go on without it until it pushes", 120)
+    running.line_with("rounds wait for worker 1 again: it pushes", 120)
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert not running.count("has not pushed for long"), running.text
+    processes.all_gone(1)
+
+
 SLOW_CATCH = """
 import time
 

@@ -20,7 +20,7 @@ import tensorflow as tf
 from cluster import server
 from cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
 from ps_dqn.coordinator import connection
-from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.coordinator.dispatch import LOST, Schedule
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire import bridge, failures
 from ps_dqn.wire.messages import PullRequest
@@ -140,6 +140,8 @@ class Killer:
 
     def _hear(self) -> None:
         outcome = self._schedule.next(SILENCE_SECONDS)
+        while outcome is not None and outcome.kind == LOST:
+            outcome = self._schedule.next(SILENCE_SECONDS)
         if outcome is None:
             raise RuntimeError(f"no closure has ended for {SILENCE_SECONDS} s")
         self._tickets.remove(int(outcome.args[0][0]))

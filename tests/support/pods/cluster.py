@@ -7,7 +7,7 @@ import os
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from support.manifests import matches, of_kind
@@ -107,6 +107,15 @@ class Cluster:
         """Changes a ConfigMap. Pods that mount it see it, those that took variables do not."""
         self._maps[name] = {**self._maps[name], key: text}
         self._write_map(name)
+
+    @contextlib.contextmanager
+    def cordoned(self) -> Iterator[None]:
+        """No node takes another pod of a StatefulSet meanwhile."""
+        for each in self.stateful_sets.values():
+            each.is_cordoned = True
+        yield
+        for each in self.stateful_sets.values():
+            each.is_cordoned = False
 
     def outsider(self, name: str, labels: dict[str, str]) -> Member:
         """Something else in the same network."""

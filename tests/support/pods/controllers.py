@@ -27,13 +27,14 @@ class StatefulSet:
         self._template = spec["template"]
         self._make = make
         self._pods: dict[int, Pod] = {}
+        self.is_cordoned = False  # no pod finds a node
 
     def pods(self) -> Iterator[Pod]:
         yield from self._pods.values()
 
     def tick(self) -> None:
         """Makes the pods that are missing; one that is on its way out is still there."""
-        for i in range(self._replicas):
+        for i in range(0 if self.is_cordoned else self._replicas):
             if i not in self._pods or self._pods[i].gone:
                 name = f"{self._name}-{i}"
                 self._pods[i] = self._make(
