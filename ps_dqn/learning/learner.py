@@ -34,7 +34,7 @@ def _prepares_once(config: Config) -> bool:
     return config.learning.target_update_period > 0 or config.replay.replay == "rollout"
 
 
-def _make_gradient(config: Config, network: QNetwork, source: Source) -> Callable[..., Any]:
+def make_gradient(config: Config, network: QNetwork, source: Source) -> Callable[..., Any]:
     """A function of parameters [P], a `Batch`, what was prepared, index, seed and ε.
 
     It returns the clipped gradient [P], the errors [B], and (loss, Q-value, norm before clipping).
@@ -80,7 +80,7 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
         apply = tf.function(apply, jit_compile=True, autograph=False)
     source = make_source(config, network)
     is_fixed = _prepares_once(config)
-    gradient = _make_gradient(config, network, source)
+    gradient = make_gradient(config, network, source)
 
     @tf.function(jit_compile=compiled == "update", autograph=False)
     def learn(

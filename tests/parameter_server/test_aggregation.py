@@ -262,7 +262,7 @@ class LeastSquares:
         ({"local_updates": 1, "optimizer": "adam"}, 1.0),
         ({"local_updates": 1, "optimizer": "rmsprop"}, 1.0),
         ({"local_updates": 2, "outer_momentum": 0.9, "outer_learning_rate": 0.7}, -0.1),
-        ({"local_updates": 2, "outer_learning_rate": None}, -0.1),
+        ({"local_updates": 2, "outer_momentum": 0.5, "outer_learning_rate": 0.5}, -0.1),
     ],
 )
 def test_workers_with_half_a_batch_are_one_worker_with_the_whole(options, factor):

@@ -249,7 +249,8 @@ def test_a_push_that_was_decided_before_is_no_push(opened: Open) -> None:
 
 
 def test_in_sync_it_waits_for_the_others(opened: Open) -> None:
-    sync = {"aggregation": "sync", "num_workers": 2, "total_env_steps": 60, "outer_momentum": 0.0}
+    sync = {"aggregation": "sync", "num_workers": 2, "total_env_steps": 60}
+    sync |= {"outer_learning_rate": 1.0, "outer_momentum": 0.0}
     worker, other = opened(0, **sync), opened(1, **sync)
     other.shards = worker.shards
     worker.exchange(1.0)
