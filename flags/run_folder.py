@@ -39,7 +39,7 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
         UsageError: there is no run.
     """
     command_line.parse(values, argv)
-    folder = pathlib.Path(values.run_dir)
+    folder = pathlib.Path(values.run_dir).expanduser()
     flagfile = folder / directory.FLAGFILE
     if not values.run_dir or not flagfile.exists():
         raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")

@@ -86,7 +86,7 @@ def _define() -> absl_flags.FlagValues:
 def _parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path | None:
     """Parses the flags, over those of the run that is resumed; returns the run directory."""
     command_line.parse(values, argv)
-    folder = pathlib.Path(values.run_dir) if values.run_dir else None
+    folder = pathlib.Path(values.run_dir).expanduser() if values.run_dir else None
     if values.resume and folder is None:
         folder = directory.newest()
         if folder is None:

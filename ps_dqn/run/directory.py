@@ -11,7 +11,7 @@ import shutil
 from typing import Any
 
 from ps_dqn.errors import UsageError
-from ps_dqn.run import signals
+from ps_dqn.run import lock, signals
 
 RUNS = pathlib.Path("runs")
 FLAGFILE = "flags.txt"
@@ -29,14 +29,15 @@ IDENTITY = "run_id"
 
 
 def create(path: pathlib.Path) -> None:
-    """Makes a run directory, or completes one that is there.
+    """Makes a run directory, or completes one that is there, and keeps it to this process.
 
     Raises:
-        UsageError: the folder cannot be written.
+        UsageError: the folder cannot be written, or another process writes into it.
     """
     try:
         for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
             (path / folder).mkdir(parents=True, exist_ok=True)
+        lock.hold(path)
         (path / SUMMARY).unlink(missing_ok=True)  # of an end that is none any more
     except OSError as error:
         raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None

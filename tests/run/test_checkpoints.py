@@ -274,7 +274,7 @@ def test_new_paths_are_not_taken() -> None:
 def test_create_completes_and_refuses(tmp_path: pathlib.Path) -> None:
     for _ in range(2):
         directory.create(tmp_path / "run")
-        assert names(tmp_path / "run") == ["checkpoints", "logs", "tensorboard"]
+        assert names(tmp_path / "run") == ["checkpoints", "lock", "logs", "tensorboard"]
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         directory.create(tmp_path / "file")

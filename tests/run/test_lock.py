@@ -1,0 +1,105 @@
+"""The run directory that is asked for, and one run at a time in it."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+from support.command_lines import only_error
+from support.programs import inherited_environment
+
+from ps_dqn.coordinator import __main__ as coordinator
+from ps_dqn.errors import UsageError
+from ps_dqn.run import directory, lock
+
+HOLDS = """
+import pathlib, sys
+from ps_dqn.run import directory
+
+directory.create(pathlib.Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: pathlib.Path):
+    """Another process that writes into the folder until its input is closed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=inherited_environment(),
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.communicate()
+
+
+def test_second_process_is_refused_until_the_first_has_ended(tmp_path, holder) -> None:
+    (tmp_path / directory.SUMMARY).write_text("of the first")
+    with pytest.raises(UsageError) as refused:
+        directory.create(tmp_path)
+    assert str(refused.value) == (
+        f"--run_dir={tmp_path}: process {holder.pid} on {socket.gethostname()} writes into it; "
+        f"wait until it has ended, or say another folder"
+    )
+    assert (tmp_path / directory.SUMMARY).read_text() == "of the first"
+    holder.kill()
+    holder.wait()
+    directory.create(tmp_path)
+    directory.create(tmp_path)  # again, as one that connects anew does
+    assert (tmp_path / lock.LOCK).read_text() == f"{os.getpid()} {socket.gethostname()}\n"
+
+
+def test_process_of_another_machine_is_waited_for(tmp_path, holder, monkeypatch, capsys) -> None:
+    (tmp_path / lock.LOCK).write_text("7 elsewhere\n")
+    monkeypatch.setattr(lock, "OTHERS_SECONDS", 0.0)
+    with pytest.raises(UsageError, match="process 7 on elsewhere writes into it"):
+        lock.hold(tmp_path)
+    monkeypatch.setattr(lock, "OTHERS_SECONDS", 60.0)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: (holder.kill(), holder.wait()))
+    lock.hold(tmp_path)
+    assert capsys.readouterr().out == (
+        f"waiting for process 7 on elsewhere to let go of {tmp_path}\n"
+    )
+
+
+def test_forked_tasks_do_not_hold_it(tmp_path) -> None:
+    code = (
+        "import os, pathlib, sys, time\n"
+        "from ps_dqn.run import lock\n"
+        "lock.hold(pathlib.Path(sys.argv[1]))\n"
+        "child = os.fork()\n"
+        "print(child, flush=True) if child else sys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=inherited_environment(),
+    )
+    child = int(process.stdout.readline())
+    process.wait()
+    os.kill(child, 0)  # it is there
+    lock.hold(tmp_path)
+    process.stdin.close()
+    process.stdout.close()
+
+
+def test_command_is_refused_before_anything_starts(tmp_path, holder) -> None:
+    command = [sys.executable, "-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, env=inherited_environment())
+    assert done.returncode == 2
+    assert f"process {holder.pid} on" in only_error(done.stderr)
+    assert not (tmp_path / directory.FLAGFILE).exists()
+
+
+def test_run_directory_may_be_under_the_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    flags = coordinator._define()
+    assert coordinator._parse(flags, ["program", "--run_dir=~/run"]) == tmp_path / "run"
