@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import portpicker
 
 JOBS = ("chief", "ps", "worker")
+# Tasks of a kind that are started on one machine, each a process of hundreds of megabytes.
+MOST_LOCAL = 256
 # Hold the ports that this process gave to its tasks.
 _reservations: list[socket.socket] = []
 
@@ -123,7 +125,17 @@ class Placement:
 
 
 def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:
-    """A cluster of free local ports, which are this process's until it ends."""
+    """A cluster of free local ports, which are this process's until it ends.
+
+    Raises:
+        ClusterSpecError: more tasks than a machine has room for.
+    """
+    for flag, count in (("num_ps", num_ps), ("num_workers", num_workers)):
+        if count > MOST_LOCAL:
+            raise ClusterSpecError(
+                f"--{flag}={count}: at most {MOST_LOCAL} of a kind start on one machine, a process "
+                f"each; start them on several and say --cluster=remote"
+            )
     ports = [_reserved_port() for _ in range(1 + num_ps + num_workers)]
     chief, *rest = [f"localhost:{port}" for port in ports]
     return ClusterSpec(chief, tuple(rest[:num_ps]), tuple(rest[num_ps:]))
@@ -161,6 +173,8 @@ def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:
         config = json.loads(text)
     except json.JSONDecodeError as error:
         raise ClusterSpecError(f"TF_CONFIG is not JSON: {error}") from None
+    except RecursionError:
+        raise ClusterSpecError("TF_CONFIG is nested too deeply to be a cluster") from None
     if not isinstance(config, dict) or not isinstance(config.get("cluster"), dict):
         raise ClusterSpecError('TF_CONFIG has no "cluster" object of jobs and addresses')
     jobs = dict(config["cluster"])

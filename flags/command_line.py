@@ -39,7 +39,13 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
         absl.flags.Error: a flag is unknown or its value cannot be read, or a word is no flag.
     """
     values.unparse_flags()
-    rest = values(list(argv))
+    try:
+        rest = values(list(argv))
+    except UnicodeDecodeError as error:  # absl reads flagfiles as text and lets these through
+        files = ", ".join(word for word in argv if word.lstrip("-").startswith("flagfile"))
+        raise absl_flags.Error(f"{files}: is not a text file in UTF-8 ({error.reason})") from None
+    except ValueError as error:
+        raise absl_flags.Error(str(error)) from None
     if len(rest) > 1:
         raise absl_flags.Error(f"{rest[1]!r} is not a flag: flags look like --name=value")
 

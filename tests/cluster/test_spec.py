@@ -149,6 +149,7 @@ def test_no_two_clusters_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch
     ("text", "says"),
     [
         ("{", "TF_CONFIG is not JSON"),
+        ("[" * 100_000, "TF_CONFIG is nested too deeply"),
         ('{"cluster":\n\n nothing}', "TF_CONFIG is not JSON"),
         ("[]", 'no "cluster" object'),
         ("{}", 'no "cluster" object'),

@@ -51,6 +51,8 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         (["-x"], "Unknown command line flag 'x'"),
         (["--gamma=abc"], "flag --gamma=abc: could not convert"),
         (["--gamma="], "flag --gamma=: could not convert"),
+        (["--nolayer_norm=1"], "--nolayer_norm=1 does not take an argument"),
+        (["--num_workers=100000"], "--num_workers=100000: at most 256 of a kind"),
         (["--gamma"], "gamma"),
         (["--batch_size=1.5"], "flag --batch_size=1.5"),
         (["--batch_size=many"], "flag --batch_size=many"),
