@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import errno
 import json
+import re
 import socket
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ import portpicker
 JOBS = ("chief", "ps", "worker")
 # Tasks of a kind that are started on one machine, each a process of hundreds of megabytes.
 MOST_LOCAL = 256
+# A name, an IPv4 address, or an IPv6 address in brackets.
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]")
 # Hold the ports that this process gave to its tasks.
 _reservations: list[socket.socket] = []
 
@@ -251,8 +254,8 @@ def _is_number(text: object) -> bool:
 
 
 def _check_address(address: object) -> None:
-    host, colon, port = str(address).rpartition(":")
-    if not isinstance(address, str) or not host or not colon or not _is_number(port):
-        raise ClusterSpecError(f"address {address!r} must be host:port")
+    host, _, port = str(address).rpartition(":")
+    if not isinstance(address, str) or not _HOST.fullmatch(host) or not _is_number(port):
+        raise ClusterSpecError(f"address {address!r} must be host:port, host a name or a number")
     if not 0 < int(port) < 2**16:
         raise ClusterSpecError(f"address {address!r}: port must be 1 to 65535")

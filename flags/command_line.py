@@ -11,12 +11,22 @@ from absl import flags as absl_flags
 
 from ps_dqn.run.signals import INTERRUPTED, WRONG_USAGE
 
+LARGEST_FLAGFILE = 1_000_000  # bytes
 PRESETS = pathlib.Path(__file__).parent / "presets"
+
+
+class _Flags(absl_flags.FlagValues):
+    """Refuses flagfiles that absl would wait for, read without end or fail to decode."""
+
+    def read_flags_from_files(self, argv: Sequence[str], force_gnu: bool = True) -> list[str]:
+        for name in _flagfiles(argv):
+            _check_flagfile(pathlib.Path(name).expanduser(), [])
+        return list(super().read_flags_from_files(argv, force_gnu))
 
 
 def new_flags() -> absl_flags.FlagValues:
     """An empty set of flags that knows `--flagfile`."""
-    values = absl_flags.FlagValues()
+    values = _Flags()
     absl_flags.DEFINE_string(
         "flagfile", "", "Read flags from this file, one --name=value a line.", flag_values=values
     )
@@ -41,9 +51,6 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
     values.unparse_flags()
     try:
         rest = values(list(argv))
-    except UnicodeDecodeError as error:  # absl reads flagfiles as text and lets these through
-        files = ", ".join(word for word in argv if word.lstrip("-").startswith("flagfile"))
-        raise absl_flags.Error(f"{files}: is not a text file in UTF-8 ({error.reason})") from None
     except ValueError as error:
         raise absl_flags.Error(str(error)) from None
     if len(rest) > 1:
@@ -120,6 +127,43 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _flagfiles(words: Sequence[str]) -> list[str]:
+    """The files that a command line or a flagfile names."""
+    found, words = [], [word.strip() for word in words]
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        name, equals, value = word.partition("=")
+        if name in ("--flagfile", "-flagfile"):
+            found.append(value if equals else following)
+    return [name for name in found if name]
+
+
+def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
+    """Refuses a file, or one that it includes.
+
+    Raises:
+        absl.flags.Error: with the file's name.
+    """
+    if path in including:
+        raise absl_flags.Error(f"--flagfile={path}: includes itself")
+    try:
+        if path.exists() and not path.is_file():
+            raise absl_flags.Error(f"--flagfile={path}: is not a file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FLAGFILE + 1)
+    except OSError as error:
+        raise absl_flags.Error(f"--flagfile={path}: cannot be read ({error.strerror})") from None
+    if len(content) > LARGEST_FLAGFILE:
+        raise absl_flags.Error(f"--flagfile={path}: is above {LARGEST_FLAGFILE:,} bytes")
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise absl_flags.Error(
+            f"--flagfile={path}: is not text in UTF-8 ({error.reason})"
+        ) from None
+    for name in _flagfiles(lines):
+        _check_flagfile(pathlib.Path(name).expanduser(), [*including, path])
 
 
 def _columns() -> int:

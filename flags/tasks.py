@@ -132,6 +132,11 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
             raise ClusterSpecError(
                 f"TF_CONFIG says this task is {task.job} {task.index}: the coordinator is the chief"
             )
+    elif hosts_given:
+        raise ClusterSpecError(
+            f"--cluster={kind}: its tasks are on this machine, at addresses of its own; leave "
+            f"--chief_host, --ps_hosts and --worker_hosts out, or say --cluster=remote"
+        )
     else:
         spec = cluster_spec.on_this_machine(values.num_ps, values.num_workers)
     return Placement(

@@ -275,11 +275,3 @@ def test_a_command_line_is_not_laid_over_a_flagfile_that_is_not_there(
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_presets_are_experiments_of_their_own(path: pathlib.Path) -> None:
     assert _config(f"--flagfile={path}") != Config()
-
-
-@pytest.mark.parametrize("content", [bytes(range(256)), "--gamma=0.9".encode("utf-16")])
-def test_flagfile_that_is_no_text_is_named(tmp_path: pathlib.Path, content: bytes) -> None:
-    flagfile = tmp_path / "mine.flags"
-    flagfile.write_bytes(content)
-    with pytest.raises(absl_flags.Error, match=r"mine\.flags: is not a text file in UTF-8"):
-        parsed(f"--flagfile={flagfile}")
