@@ -4,6 +4,7 @@ What an option needs to have an effect stands beside it, and so do its limits: s
 """
 
 import json
+from typing import NoReturn
 
 from ps_dqn.config import capacity
 from ps_dqn.config.agent import NETWORKS, Network, Value
@@ -88,11 +89,16 @@ def _check_outer_step(parameter_server: ParameterServer) -> None:
 
 def _check_env_kwargs(flag: str, text: str) -> None:
     try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"--{flag}={text}: not JSON ({error})") from None
+        parsed = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--{flag}={text[:200]}: not JSON ({error})") from None
     if not isinstance(parsed, dict):
         raise UsageError(f'--{flag}={text}: must be a JSON object, like {{"size": 8}}')
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and infinities, which are Python's own and no JSON."""
+    raise ValueError(f"{name} is no number")
 
 
 def _check_schedules(config: Topics) -> None:

@@ -17,11 +17,12 @@ class Learning:
     optimizer: str = option(
         "adam", "Optimizer of the gradients.", choices=("adam", "rmsprop", "adagrad", "sgd")
     )
-    learning_rate: float = option(1e-3, "Step size at the start.", low=0.0)
+    learning_rate: float = option(1e-3, "Step size at the start.", low=0.0, high=1e3)
     learning_rate_end: float = option(
         1e-4,
         "Step size after learning_rate_decay_steps.",
         low=0.0,
+        high=1e3,
         needs={"learning_rate_schedule": CHANGING},
     )
     learning_rate_schedule: str = option(

@@ -17,6 +17,7 @@ C51 = {"value_distribution": "c51"}
 CUSTOM, BUILT_IN = {"network": "my:net"}, "network=mlp or nature or minatar or impala"
 RECURRENT = {"recurrent_size": 8, "burn_in": 10, "sequence_length": 20}
 FALLING = {"epsilon_schedule": "exponential", "learning_rate_schedule": "exponential"}
+NOT_JSON = ["{", "", "{'size': 8}", '{"size": NaN}', '{"size": -Infinity}', "[" * 100_000]
 
 
 def default_of(name: str) -> str:
@@ -269,9 +270,9 @@ def test_replay_that_cannot_be(values: dict[str, Any], said: str) -> None:
     assert refused(**values) == said
 
 
-@pytest.mark.parametrize("text", ["{", "", "{'size': 8}"])
+@pytest.mark.parametrize("text", NOT_JSON, ids=lambda text: text[:20])
 def test_environment_arguments_that_are_not_json(text: str) -> None:
-    assert refused(env_kwargs=text).startswith(f"--env_kwargs={text}: not JSON (")
+    assert refused(env_kwargs=text).startswith(f"--env_kwargs={text[:200]}: not JSON (")
 
 
 def test_environment_arguments_without_names() -> None:

@@ -194,7 +194,7 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
         ),
         (["--replay=rollout"], "--target_update_period=128: does not go with --replay=rollout"),
         (["--jit_compile"], "jit_compile"),
-        (["--env_kwargs={"], "--env_kwargs={: not JSON"),
+        (["--learning_rate=1e30"], "--learning_rate=1e+30: must be 1000.0 or less"),
         (["--env_kwargs={\n'size': 8\n}"], "not JSON"),
         (["--env_kwargs=[1]"], "--env_kwargs=[1]: must be a JSON object"),
         (["--env_kwargs="], "--env_kwargs=: not JSON"),
