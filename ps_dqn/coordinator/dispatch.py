@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ps_dqn.coordinator import losses
+from ps_dqn.coordinator import lost_workers
 from ps_dqn.wire import failures
 
 LOST = "lost"  # the kind of news that a worker is gone, whose index is the value
@@ -47,7 +47,7 @@ class Schedule:
         self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
         self._news: queue.SimpleQueue[tuple[_Closure, Any] | Outcome] = queue.SimpleQueue()
         self._outstanding: dict[str, int] = {}
-        losses.watch(coordinator, lambda worker: self._news.put(Outcome(LOST, worker)))
+        lost_workers.watch(coordinator, lambda worker: self._news.put(Outcome(LOST, worker)))
 
     def submit(
         self,
