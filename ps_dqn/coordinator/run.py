@@ -97,6 +97,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     finally:
         observer.close()
         schedule.close()
+    context.signals.left_tasks()
     _conclude(context, result, start_seconds, network)
     return context.signals.exit_code(is_over=result.reason != STOPPED)
 

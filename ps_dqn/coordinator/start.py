@@ -78,11 +78,12 @@ def start(command: Command) -> int:
     for line in [*lines, f"run directory {command.folder}"]:
         say(line)
     vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))
-    signals = Signals()
+    signals = Signals(say, lambda: vitals.last_sign)
     try:
         from ps_dqn.coordinator import reconnect, run  # TensorFlow, once for every fork
 
         with tasks.running(command.placement, command.folder) as cluster:
+            signals.watch()
             context = run.RunContext(
                 config,
                 environment,

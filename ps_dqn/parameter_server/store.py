@@ -243,8 +243,7 @@ class ParameterStore:
         """
         try:
             with tf.device(self._devices[server]):
-                tensors = [tf.convert_to_tensor(each) for each in inputs]
-                results = bridge.call(method, bridge.server(server), tensors, outputs)
+                results = bridge.call(method, bridge.server(server), inputs, outputs)
                 values = [result.numpy() for result in results]
                 error = bridge.take_error(bridge.server(server)).numpy()
         except tf.errors.OpError as lost:

@@ -1,6 +1,10 @@
 """How a run is asked to end, and what its exit code says to who started it."""
 
+import os
+import select
 import signal
+import threading
+import time
 from collections.abc import Callable
 
 FAILED = 1
@@ -11,18 +15,51 @@ STOPPED = "stopped"
 INTERRUPTED = 128 + signal.SIGINT
 
 
+# A run that was asked to end, and then shows no sign of life for so long, is ended (seconds).
+SILENT_SECONDS = 10.0
+# So is one that was asked twice (seconds).
+LAST_SECONDS = 1.0
+_POLL_SECONDS = 0.25
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Signals:
-    """SIGINT and SIGTERM end a run in good order; the second one ends it at once.
+    """SIGINT, SIGTERM and SIGHUP end a run in good order; the second one ends it at once.
 
     SIGINT is a person's, who need not be told that the run can go on; SIGTERM is a system's, which
-    wants to know whether to start it again.
+    wants to know whether to start it again; SIGHUP says that the terminal is gone, and is left
+    ignored where it was (nohup).
+
+    Python's handlers run in the main thread, between two of its own steps. Where that waits for a
+    task that hangs, inside TensorFlow, they never do. So a thread of its own hears of signals too
+    (`watch`), and ends the process where the main thread does not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None], last_sign: Callable[[], float]) -> None:
+        """Handles signals from now on, in the main thread.
+
+        Args:
+            say: shows people a line.
+            last_sign: when the run last showed that it lives (`time.monotonic()`).
+        """
         self.received = 0  # the first signal
         self._stop: Callable[[], None] | None = None
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
+        self._say, self._last_sign = say, last_sign
+        self._waits_for_tasks = True
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+
+    def watch(self) -> None:
+        """Starts the thread: once local tasks are there, as only a single thread may fork."""
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=[reader], name="signals", daemon=True).start()
+
+    def left_tasks(self) -> None:
+        """The run needs its tasks no more; what it writes may take its time."""
+        self._waits_for_tasks = False
 
     def on_stop(self, stop: Callable[[], None] | None) -> None:
         """What a first signal calls; where there is nothing, it ends the process."""
@@ -44,6 +81,32 @@ class Signals:
         self.received = number
         self._stop()
 
+    def _watch(self, reader: int) -> None:
+        """Ends the process that does not end itself."""
+        heard: list[tuple[int, float]] = []  # signals, and when
+        while True:
+            if select.select([reader], [], [], _POLL_SECONDS if heard else None)[0]:
+                number = os.read(reader, 1)[0]
+                if number in _ENDING:
+                    heard.append((number, time.monotonic()))
+            if not heard:
+                continue
+            number, since = heard[min(len(heard), 2) - 1]
+            limit = LAST_SECONDS
+            if len(heard) == 1:
+                limit, since = SILENT_SECONDS, max(since, self._last_sign())
+            if time.monotonic() - since > limit and (self._waits_for_tasks or len(heard) > 1):
+                self._end(number)
+
+    def _end(self, number: int) -> None:
+        """Ends the process, and with it tasks of a local cluster, which hold on to its life."""
+        name = signal.Signals(number).name
+        self._say(
+            f"error: {name} did not end the run: a task does not answer; ended without another "
+            f"checkpoint"
+        )
+        os._exit(_exit_code(number))
+
 
 def _exit_code(number: int) -> int:
-    return START_AGAIN if number == signal.SIGTERM else INTERRUPTED
+    return START_AGAIN if number == signal.SIGTERM else 128 + number

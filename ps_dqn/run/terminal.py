@@ -4,13 +4,35 @@ Its C++ runtime writes to file descriptor 2 itself, at import and at exit too, s
 are redirected before TensorFlow is imported, and stay so until the process ends.
 """
 
+import io
 import os
 import pathlib
 import sys
 import types
-from typing import TextIO
 
 from rich.console import Console
+
+
+class _Terminal(io.TextIOWrapper):
+    """Standard output, which may go away with a terminal or a reader; a run goes on."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            return self._write_nowhere()
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            self._write_nowhere()
+
+    def _write_nowhere(self) -> int:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+        return 0
 
 
 def redirect_to(log: pathlib.Path) -> Console:
@@ -25,7 +47,7 @@ def redirect_to(log: pathlib.Path) -> Console:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    terminal: TextIO = os.fdopen(os.dup(1), "w", buffering=1)
+    terminal = _Terminal(open(os.dup(1), "wb", buffering=0), line_buffering=True)  # noqa: SIM115
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

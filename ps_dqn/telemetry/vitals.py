@@ -8,7 +8,11 @@ from ps_dqn.telemetry.figures import RunFigures
 
 
 class Vitals:
-    """The newest figures of a run; each time others, never changed, so any thread may read them."""
+    """The newest figures of a run; each time others, never changed, so any thread may read them.
+
+    Attributes:
+        last_sign: when the run was last heard of (`time.monotonic()`).
+    """
 
     def __init__(self, plan: RunFigures):
         """Knows what is known before the run has connected."""
@@ -18,6 +22,7 @@ class Vitals:
     def begin(self) -> None:
         """The run is about to connect, and knows nothing yet."""
         self._figures, self._saved_at = self._plan, math.nan
+        self._live()
 
     @property
     def env_steps(self) -> float:
@@ -27,16 +32,22 @@ class Vitals:
     def show(self, figures: RunFigures) -> None:
         """Takes what the run knows by now."""
         self._figures = figures
+        self._live()
 
     def enter(self, state: str) -> None:
         """The run is in another of `figures.STATES`."""
         self._figures = dataclasses.replace(self._figures, state=state)
+        self._live()
 
     def saved(self) -> None:
         """There is a checkpoint, or one from which training begins."""
         self._saved_at = time.perf_counter()
+        self._live()
 
     def read(self) -> RunFigures:
         """The figures now; on any thread."""
         age = time.perf_counter() - self._saved_at
         return dataclasses.replace(self._figures, checkpoint_age=age)
+
+    def _live(self) -> None:
+        self.last_sign = time.monotonic()

@@ -20,6 +20,7 @@ writes it to its log, this call and the following ones return zeros, and the clo
 traceback as a value when it asks for `take_error`.
 """
 
+import contextlib
 import json
 import sys
 import threading
@@ -108,8 +109,11 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
     """
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in tf.nest.flatten(outputs)]
     zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in specs])
+    with _local_constants():
+        arguments = [tf.constant(method), tf.cast(task, tf.int32), tf.constant(zeros)]
+        arguments += map(tf.convert_to_tensor, inputs)
     results = tf.raw_ops.PyFunc(
-        input=[tf.constant(method), tf.cast(task, tf.int32), tf.constant(zeros), *inputs],
+        input=arguments,
         token=TOKEN,
         Tout=[spec.dtype for spec in specs],
     )
@@ -120,6 +124,15 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
         tf.ensure_shape(result, spec.shape) for result, spec in zip(results, specs, strict=True)
     ]
     return tf.nest.pack_sequence_as(outputs, shaped)
+
+
+def _local_constants() -> contextlib.AbstractContextManager[Any]:
+    """Where the arguments of a call that is made at once are put: here.
+
+    A constant of another task's is sent there by a call of its own, for which TensorFlow holds
+    Python's lock. Where the task hangs, no thread would run again.
+    """
+    return tf.device(None) if tf.executing_eagerly() else contextlib.nullcontext()
 
 
 def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:

@@ -1,0 +1,77 @@
+"""How signals end a run: its process, whatever its main thread does."""
+
+import signal
+import sys
+
+import pytest
+from support.processes import Processes
+
+from ps_dqn.run.signals import START_AGAIN
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="blocks in the C library")
+
+# The main thread waits where none of Python's handlers runs, as in TensorFlow for a task.
+HANGS = """
+import ctypes, math, os, signal, sys, threading, time
+from ps_dqn.run import signals
+
+def hang():
+    mutex = ctypes.create_string_buffer(256)
+    lock = ctypes.CDLL(None).pthread_mutex_lock
+    lock(mutex), lock(mutex)
+
+signals.SILENT_SECONDS, signals.LAST_SECONDS = {silent}, 0.1
+sign = [time.monotonic()]
+handler = signals.Signals(print, lambda: sign[0])
+handler.watch()
+handler.on_stop(lambda: print("stopping", flush=True))
+print("ready", flush=True)
+{body}
+"""
+
+
+def script(body: str, silent: float = 0.2) -> tuple[str, str]:
+    return "-c", HANGS.format(body=body, silent=silent)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [("SIGTERM", START_AGAIN), ("SIGINT", 130), ("SIGHUP", 129)]
+)
+def test_a_run_that_hangs_is_ended(processes: Processes, number: str, code: int) -> None:
+    running = processes.start(*script("hang()"))
+    running.line_with("ready")
+    running.process.send_signal(signal.Signals[number])
+    assert running.ended() == code
+    assert running.lines[-1] == (
+        f"error: {number} did not end the run: a task does not answer; ended without another "
+        f"checkpoint"
+    )
+
+
+def test_a_run_that_lives_may_take_its_time_until_it_is_told_again(processes: Processes) -> None:
+    running = processes.start(*script("sign[0] = math.inf; hang()"))
+    running.line_with("ready")
+    running.process.send_signal(signal.SIGTERM)
+    with pytest.raises(AssertionError, match="still runs"):
+        running.ended(1.0)
+    running.process.send_signal(signal.SIGINT)
+    assert running.ended() == 130
+
+
+def test_a_run_that_needs_no_task_any_more_may_be_silent(processes: Processes) -> None:
+    body = "handler.left_tasks(); os.kill(os.getpid(), 15); time.sleep(1); print('written')"
+    running = processes.start(*script(body))
+    assert running.ended() == 0
+    assert running.lines == ["ready", "stopping", "written"]
+
+
+def test_a_hangup_stops_a_run_unless_it_was_ignored(processes: Processes) -> None:
+    body = "os.kill(os.getpid(), signal.SIGHUP); time.sleep(0.1)\nprint(handler.exit_code(False))"
+    assert processes.start(*script(body, silent=60)).ended() == 0
+    ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script(body)[1]}"
+    for running, said in (
+        (processes.start(*script(body, silent=60)), ["ready", "stopping", "129"]),
+        (processes.start("-c", ignored), ["ready", "0"]),
+    ):
+        assert running.ended() == 0
+        assert running.lines == said
