@@ -14,6 +14,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
+GET_STATUS = "/tensorflow.WorkerService/GetStatus"  # what every TensorFlow server answers
 LIVEZ, READYZ, METRICS = "/livez", "/readyz", "/metrics"
 
 # How long the task's own server may take to answer, and how long a check may take in all (seconds).
@@ -26,6 +27,29 @@ class HealthError(ValueError):
     """Health cannot be served as asked for; the text is one line for a person."""
 
 
+def channel_to(
+    address: str, retry_seconds: float | None = None, connect_seconds: float | None = None
+) -> Any:
+    """A gRPC channel to a task; what is None is as gRPC does it, slower with each failure.
+
+    Args:
+        address: host:port.
+        retry_seconds: from one try to connect to the next.
+        connect_seconds: how long one may take.
+    """
+    import grpc
+
+    # A proxy for the world outside knows nothing of a cluster's tasks.
+    options: list[tuple[str, Any]] = [("grpc.enable_http_proxy", 0)]
+    seconds = {"initial": retry_seconds, "max": retry_seconds, "min": connect_seconds}
+    options += [
+        (f"grpc.{which}_reconnect_backoff_ms", int(each * 1000))
+        for which, each in seconds.items()
+        if each is not None
+    ]
+    return grpc.insecure_channel(address, options=options)
+
+
 def answers(address: str, timeout: float) -> bool:
     """Whether a TensorFlow server answers at an address.
 
@@ -35,9 +59,8 @@ def answers(address: str, timeout: float) -> bool:
     """
     import grpc
 
-    # A proxy for the world outside knows nothing of a cluster's tasks.
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        get_status = channel.unary_unary("/tensorflow.WorkerService/GetStatus")
+    with channel_to(address) as channel:
+        get_status = channel.unary_unary(GET_STATUS)
         try:
             get_status(b"", timeout=timeout)
         except grpc.RpcError:

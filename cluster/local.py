@@ -80,7 +80,9 @@ class LocalCluster:
         self._log_dir = log_dir
         self._start_method = start_method
         self._processes: dict[Task, Process] = {}
-        self._restarts: dict[Task, int] = {}
+        self._restarts: dict[Task, int] = {}  # since the task was last known to be well
+        self._started: dict[Task, float] = {}
+        self._lock = threading.Lock()  # of the processes, which a watch may kill
         self._lifeline, self._lifeline_ours = os.pipe()
 
     def start(self) -> None:
@@ -88,6 +90,7 @@ class LocalCluster:
         launch = self._fork if self._start_method == "fork" else self._spawn
         for task in self._spec.tasks():
             self._processes[task] = launch(task)
+            self._started[task] = time.monotonic()
 
     def wait_until_serving(self) -> None:
         """Returns when every task accepts connections.
@@ -106,33 +109,39 @@ class LocalCluster:
                     )
                 time.sleep(0.01)
 
-    def check(self) -> list[str]:
-        """Looks after the tasks: replaces dead workers, and says so.
+    def ended(self, job: str) -> list[Task]:
+        """The tasks of a job whose processes have ended."""
+        with self._lock:
+            return [task for task in self.tasks(job) if self._processes[task].poll() is not None]
 
-        Returns:
-            One line for each task that was replaced.
+    def check(self, job: str) -> list[str]:
+        """Starts the tasks of a job again that have ended; one line for each.
 
         Raises:
-            TaskDiedError: a parameter server ended, or a worker that keeps dying.
+            TaskDiedError: one was started again too often, and never was well.
         """
-        lines = []
-        for task, process in list(self._processes.items()):
-            if process.poll() is None:
-                continue
-            restarts = self._restarts.get(task, 0)
-            if task.job == "ps" or restarts >= RESTARTS_PER_TASK:
-                raise TaskDiedError(self._epitaph(task, "during the run"))
-            how = _describe_exit(process.returncode)
-            self._restarts[task] = restarts + 1
-            self._processes[task] = self._spawn(task)
-            lines.append(f"{task} {how}; started again ({restarts + 1} of {RESTARTS_PER_TASK})")
-        return lines
+        return [self._restart(task) for task in self.ended(job)]
 
-    def alive(self, job: str) -> int:
-        """How many tasks of a job run."""
-        return sum(
-            process.poll() is None for task, process in self._processes.items() if task.job == job
-        )
+    def are_well(self, *tasks: Task) -> None:
+        """Tasks do their work: each may be started again as often as at first."""
+        for task in tasks:
+            self._restarts.pop(task, None)
+
+    def tasks(self, job: str) -> list[Task]:
+        """The tasks of a job."""
+        return [task for task in self._spec.tasks() if task.job == job]
+
+    def kill(self, task: Task) -> None:
+        """Ends a task that does not answer; on any thread."""
+        with self._lock:
+            process = self._processes.get(task)
+            if process is not None and process.poll() is None:
+                process.signal_group(signal.SIGKILL)
+
+    def may_be_starting(self, task: Task, silent: float) -> bool:
+        """Whether a task that has been silent for so long (seconds) is on its way to serve."""
+        age = time.monotonic() - self._started[task]
+        return age < min(silent, START_SECONDS)
 
     def pid(self, task: Task) -> int:
         """The process id of a task."""
@@ -152,6 +161,17 @@ class LocalCluster:
             while process.poll() is None:
                 time.sleep(0.005)
         self._processes.clear()
+
+    def _restart(self, task: Task) -> str:
+        restarts = self._restarts.get(task, 0)
+        if restarts >= RESTARTS_PER_TASK:
+            raise TaskDiedError(self._epitaph(task, "during the run"))
+        how = _describe_exit(self._processes[task].returncode)
+        with self._lock:
+            self._processes[task] = self._spawn(task)
+            self._started[task] = time.monotonic()
+        self._restarts[task] = restarts + 1
+        return f"{task} {how}; started again ({restarts + 1} of {RESTARTS_PER_TASK})"
 
     def _log(self, task: Task) -> pathlib.Path:
         return self._log_dir / f"{task.job}-{task.index}.log"
@@ -195,6 +215,11 @@ class LocalCluster:
                 start_new_session=True,
             )
         return Process(popen.pid, popen)
+
+    def epitaphs(self) -> str:
+        """How tasks have ended, and the ends of their logs; empty where none has."""
+        ended = [*self.ended("ps"), *self.ended("worker")]
+        return "\n".join(self._epitaph(task, "during the run") for task in ended)
 
     def _epitaph(self, task: Task, when: str) -> str:
         how = _describe_exit(self._processes[task].returncode)

@@ -1,6 +1,7 @@
 """Waits for tasks that others start."""
 
 import concurrent.futures
+import math
 import time
 from collections.abc import Callable
 
@@ -16,7 +17,9 @@ PATIENCE, REMINDER = 2.0, 30.0
 AT_ONCE = 32
 
 
-def wait_until_serving(spec: ClusterSpec, say: Callable[[str], None]) -> None:
+def wait_until_serving(
+    spec: ClusterSpec, say: Callable[[str], None], limit: float = math.inf
+) -> None:
     """Returns once every worker and parameter server of a cluster answers.
 
     TensorFlow would wait too, but in C++, where no signal is heard, and without a word about whom.
@@ -24,14 +27,21 @@ def wait_until_serving(spec: ClusterSpec, say: Callable[[str], None]) -> None:
     Args:
         spec: the cluster.
         say: takes a line for people whenever fewer are missing, and now and then.
+        limit: how long they may take (seconds).
+
+    Raises:
+        TimeoutError: they took longer; says which.
     """
     missing = list(spec.tasks())
-    said, said_at = len(missing) + 1, time.monotonic()
+    started = said_at = time.monotonic()
+    said = len(missing) + 1
     while True:
         missing = _missing(spec, missing)
         if not missing:
             return
         now = time.monotonic()
+        if now - started > limit:
+            raise TimeoutError(f"{_named(spec, missing)} did not serve within {limit:g} s")
         if now - said_at > (PATIENCE if len(missing) < said else REMINDER):
             say(f"waiting for {_named(spec, missing)}")
             said, said_at = len(missing), now

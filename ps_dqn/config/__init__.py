@@ -3,6 +3,7 @@
 from ps_dqn.config.agent import Environment, Network, Value
 from ps_dqn.config.experiment import Config, Group, groups, option_type
 from ps_dqn.config.exploration import Exploration
+from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
 from ps_dqn.config.replay import Replay
 from ps_dqn.config.run import ParameterServer, Run
@@ -11,6 +12,7 @@ __all__ = [
     "Config",
     "Environment",
     "Exploration",
+    "Faults",
     "Group",
     "Learning",
     "Network",

@@ -4,6 +4,7 @@ import dataclasses
 
 from ps_dqn.config.agent import Environment, Network, Value
 from ps_dqn.config.exploration import Exploration
+from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
 from ps_dqn.config.replay import Replay
 from ps_dqn.config.run import ParameterServer, Run
@@ -21,3 +22,4 @@ class Topics:
     exploration: Exploration = dataclasses.field(default_factory=Exploration)
     parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)
     run: Run = dataclasses.field(default_factory=Run)
+    faults: Faults = dataclasses.field(default_factory=Faults)

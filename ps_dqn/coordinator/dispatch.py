@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from ps_dqn.coordinator import lost_workers
-from ps_dqn.wire import failures
+from ps_dqn.coordinator.in_flight import InFlight
+from ps_dqn.wire import bridge, failures
 
 LOST = "lost"  # the kind of news that a worker is gone, whose index is the value
 
@@ -47,7 +47,7 @@ class Schedule:
         self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
         self._news: queue.SimpleQueue[tuple[_Closure, Any] | Outcome] = queue.SimpleQueue()
         self._outstanding: dict[str, int] = {}
-        lost_workers.watch(coordinator, lambda worker: self._news.put(Outcome(LOST, worker)))
+        self.in_flight = InFlight(coordinator, lambda worker: self._news.put(Outcome(LOST, worker)))
 
     def submit(
         self,
@@ -68,10 +68,8 @@ class Schedule:
             ClusterLostError: TensorFlow gave a closure up.
         """
         closure = _Closure(kind, function, tuple(args), repeatable)
-        # An array would be copied to its worker by a call of its own, for which TensorFlow holds
-        # Python's lock; a tensor goes with the closure.
-        with tf.device("CPU:0"):
-            tensors = tuple(map(tf.convert_to_tensor, closure.args))
+        # Arrays would be copied to the worker by a call of their own; tensors go with the closure.
+        tensors = tuple(map(bridge.local_tensor, closure.args))
         try:
             remote = self._coordinator.schedule(function, args=tensors)
         except tf.errors.OpError as error:

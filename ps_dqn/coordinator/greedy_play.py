@@ -30,6 +30,11 @@ class Evaluations:
         self._returns: list[np.ndarray] = []
         self._missing = 0
 
+    def prepare(self) -> None:
+        """Traces what will be played, which registers it with every worker."""
+        for episodes in sorted(set(self._split())):
+            self._closures.evaluate(episodes, self._num_parts == 1)
+
     @property
     def is_running(self) -> bool:
         """Whether one is on its way."""
@@ -37,11 +42,7 @@ class Evaluations:
 
     def start(self, env_steps: int) -> None:
         """Freezes the average and plays with it, on seeds that depend on `env_steps`."""
-        run = self._config
-        self._missing = math.ceil(run.eval_episodes / run.eval_episodes_per_closure)
-        self._shares = [
-            len(range(part, run.eval_episodes, self._missing)) for part in range(self._missing)
-        ]
+        self._missing, self._shares = self._num_parts, self._split()
         self._env_steps, self._returns = env_steps, []
         if self._missing == 1:
             self._submit(0, freeze=True)
@@ -61,6 +62,15 @@ class Evaluations:
         self._returns.append(returns)
         self._missing -= 1
         return None if self._missing else Evaluation(self._counters, np.concatenate(self._returns))
+
+    @property
+    def _num_parts(self) -> int:
+        return math.ceil(self._config.eval_episodes / self._config.eval_episodes_per_closure)
+
+    def _split(self) -> list[int]:
+        """Episodes of each part."""
+        parts = self._num_parts
+        return [len(range(part, self._config.eval_episodes, parts)) for part in range(parts)]
 
     def _submit(self, part: int, freeze: bool) -> None:
         closure = self._closures.evaluate(self._shares[part], freeze)

@@ -107,8 +107,11 @@ class Training:
         env_steps = self._progress.counters.env_steps
         self._next_row = env_steps + self._config.run.metrics_period
         self._next_evaluation = env_steps + self._config.run.eval_period
+        self._fill_window()
+        self._evaluations.prepare()  # while workers get ready
         while not self._over():
-            self._advance()
+            self._fill_window()
+            self._hear()
         self._state = "stopping"
         self._observer.show(self._figures())
         self._drain()
@@ -125,13 +128,12 @@ class Training:
             self._store.ledgers(),
         )
 
-    def _advance(self) -> None:
-        """Fills the window of outstanding closures, then hears one result."""
+    def _fill_window(self) -> None:
+        """Schedules as many training closures as may be on their way."""
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
         while self._window.has_room(left):
             tickets = np.array(self._window.open(), np.int64)
             self._schedule.submit("train", self._closures.train, [tickets])
-        self._hear()
 
     def _hear(self) -> None:
         outcome = self._schedule.next(TICK_SECONDS)
@@ -151,8 +153,7 @@ class Training:
     def _on_report(self, value: np.ndarray | None) -> None:
         if value is None:
             self._closures_lost += 1
-            self._count_afresh()
-            return
+            return self._count_afresh()
         vector, error = read_report(value)
         self._check(error)
         report = Report.decode(vector)
@@ -168,16 +169,16 @@ class Training:
         if env_steps >= self._next_row:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
-        due = env_steps >= self._next_evaluation
-        draining = bool(self._reason)
-        if due and not self._evaluations.is_running and not draining:
+        is_due = env_steps >= self._next_evaluation and not self._reason
+        if is_due and not self._evaluations.is_running:
             self._evaluations.start(env_steps)
             self._next_evaluation = env_steps + self._config.run.eval_period
 
     def _on_loss(self, worker: int) -> None:
         """A worker is gone; its closure is another's by now."""
+        self._tasks.lost(worker)
         if self._config.parameter_server.is_synchronous and not self._reason:
-            self._count_afresh()  # it may have died half-way through a push
+            self._count_afresh()  # half of a push may have been made
             self._rounds.lost(worker)
 
     def _warn(self, report: Report) -> None:
@@ -239,19 +240,23 @@ class Training:
         """Hears what is outstanding, so that counters and checkpoint agree."""
         if self._reason == STOPPED or self._config.parameter_server.is_synchronous:
             self._store.halt()  # nobody waits for a round that will not be completed
-        deadline = time.perf_counter() + (DRAIN_SECONDS if self._reason == STOPPED else math.inf)
-        kinds = ("train", "freeze", "evaluation")
-        while any(map(self._schedule.outstanding, kinds)) and time.perf_counter() < deadline:
+        timeout = self._config.faults.drain_timeout
+        limit = min(timeout, DRAIN_SECONDS) if self._reason == STOPPED else timeout
+        deadline = time.perf_counter() + limit
+        while left := sum(map(self._schedule.outstanding, ("train", "freeze", "evaluation"))):
+            if time.perf_counter() > deadline:
+                self._observer.say(f"not waited for: {left} closures that take over {limit:g} s")
+                break
             self._hear()
         if self._progress.interval.ledger.num_reports:
             self._write_train_row()
 
     def _evaluate_finally(self) -> None:
         """Evaluates the last parameters, unless the last evaluation has just done it."""
-        counters = self._progress.counters
-        if self._evaluation is not None and self._evaluation.counters == counters:
-            return
-        self._evaluations.start(counters.env_steps)
+        last = self._evaluation and self._evaluation.counters
+        if last == self._progress.counters or self._evaluations.is_running:
+            return  # one that still runs was not waited for
+        self._evaluations.start(self._progress.counters.env_steps)
         while self._evaluations.is_running:
             self._hear()
 
@@ -284,7 +289,7 @@ class Training:
             counters=self._progress.counters,
             eval_return=float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
             best_return=self._best_return if math.isfinite(self._best_return) else math.nan,
-            workers_reporting=self._tasks.workers_alive(),
+            workers_reporting=self._tasks.workers_reporting,
             closures_lost=self._closures_lost,
             recent=self._progress.recent_values(now),
             session=self._progress.session.values(now),

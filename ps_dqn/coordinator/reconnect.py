@@ -1,8 +1,10 @@
 """Attempts at a run: another one where a task was lost and comes back.
 
-Where others start the tasks, they start a parameter server that died again, and this process goes
-on from the newest checkpoint with a new connection.
+A parameter server that died is started again, by others or here, and this process goes on from the
+newest checkpoint with a new connection.
 """
+
+import time
 
 from ps_dqn.coordinator import run
 from ps_dqn.coordinator.run import RunContext
@@ -11,6 +13,8 @@ from ps_dqn.run.checkpoints import Checkpoint
 
 # Attempts in a row that may end before a step was made: what ends so is not a server that died.
 MAX_FRUITLESS_ATTEMPTS = 3
+# How long a local task may take to end after it was lost (seconds).
+DEATH_SECONDS = 5.0
 
 
 def train(context: RunContext, resumed: Checkpoint | None) -> int:
@@ -24,7 +28,7 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
         UsageError: the checkpoint does not fit the flags.
         WorkerError: hosted Python raised.
         ClusterLostError: a task is gone that nobody starts again, or nothing comes of it.
-        TaskDiedError: likewise, where the tasks are ours.
+        TaskDiedError: a task of ours keeps dying.
     """
     fruitless, reconnecting = 0, False
     while True:
@@ -34,11 +38,40 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
         except ClusterLostError as error:
             # Nothing trains; while it does, a signal lets results be saved.
             context.signals.on_stop(None)
-            if context.cluster is not None:
-                context.cluster.check()  # knows which task it was, and raises
             fruitless = 0 if context.vitals.env_steps > before else fruitless + 1
-            may_come_back = context.placement.kind == "remote" and not context.signals.received
-            if not may_come_back or fruitless == MAX_FRUITLESS_ATTEMPTS:
+            _wait_for_an_end(context)
+            if context.signals.received or fruitless == MAX_FRUITLESS_ATTEMPTS:
+                raise _explained(context, error) from error
+            lines = _started_again(context, error)
+            if not lines:
                 raise
-            context.say(f"{error}; connecting anew")
+            for line in lines:
+                context.say(f"{line}; connecting anew")
         reconnecting, resumed = True, context.checkpoints.newest()
+        if resumed is None:
+            context.say("no checkpoint was saved yet: training begins anew")
+
+
+def _wait_for_an_end(context: RunContext) -> None:
+    """A task's connections end before it does."""
+    if context.cluster is not None:
+        deadline = time.monotonic() + DEATH_SECONDS
+        while not context.cluster.epitaphs() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _started_again(context: RunContext, error: ClusterLostError) -> list[str]:
+    """A line for each task that is started again, here or by others; none where nobody does.
+
+    Raises:
+        TaskDiedError: a task was started again too often.
+    """
+    if context.cluster is None:
+        return [str(error)] if context.placement.kind == "remote" else []
+    return context.cluster.check("ps") + context.cluster.check("worker")
+
+
+def _explained(context: RunContext, error: ClusterLostError) -> ClusterLostError:
+    """The same, with the ends of tasks of ours."""
+    told = context.cluster.epitaphs() if context.cluster is not None else ""
+    return ClusterLostError(told) if told else error

@@ -15,8 +15,9 @@ from ps_dqn.coordinator import connection, summary
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.loop import Result, Training
 from ps_dqn.coordinator.tasks import Tasks
+from ps_dqn.coordinator.watchdog import Watchdog
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import ClusterLostError, UsageError
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.run import directory, terminal
@@ -43,6 +44,7 @@ class RunContext:
     signals: Signals
     vitals: Vitals
     own_server: health.OwnServer
+    watchdog: Watchdog
     started: float  # time.perf_counter() when the command began
 
     def say(self, line: str) -> None:
@@ -90,11 +92,13 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         observer,
     )
 
+    context.watchdog.follow(schedule.in_flight)
     context.signals.on_stop(training.request_stop)
     start_seconds = time.perf_counter() - context.started
     try:
         result = training.run()
     finally:
+        context.watchdog.follow(None)
         observer.close()
         schedule.close()
     context.signals.left_tasks()
@@ -108,7 +112,11 @@ def _connect(context: RunContext, resumed: Checkpoint | None, reconnecting: bool
     if resumed is not None:
         context.say(_resumption(context.config, resumed))
     if context.placement.kind == "remote":
-        remote.wait_until_serving(context.placement.spec, context.say)
+        limit = context.config.faults.ps_recovery_timeout if reconnecting else math.inf
+        try:
+            remote.wait_until_serving(context.placement.spec, context.say, limit)
+        except TimeoutError as error:
+            raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
     coordinator = connection.connect(context.placement, reconnecting)
     context.own_server.started()
     return coordinator

@@ -4,6 +4,7 @@ The order matters: TensorFlow is imported once its output goes to a log file, an
 forked after that import but before TensorFlow makes anything.
 """
 
+import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -80,10 +81,13 @@ def start(command: Command) -> int:
     vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))
     signals = Signals(say, lambda: vitals.last_sign)
     try:
-        from ps_dqn.coordinator import reconnect, run  # TensorFlow, once for every fork
+        # TensorFlow, once for every fork.
+        from ps_dqn.coordinator import reconnect, run
+        from ps_dqn.coordinator.watchdog import Watchdog
 
         with tasks.running(command.placement, command.folder) as cluster:
             signals.watch()
+            watchdog = Watchdog(config.faults, command.placement, cluster, say)
             context = run.RunContext(
                 config,
                 environment,
@@ -95,9 +99,13 @@ def start(command: Command) -> int:
                 signals,
                 vitals,
                 tasks.serve_health(command.placement, vitals),
+                watchdog,
                 command.started,
             )
-            return reconnect.train(context, resumed)
+            # Tasks in this process can only stand still with all of it.
+            is_alone = command.placement.kind == "in_process"
+            with contextlib.nullcontext() if is_alone else watchdog.looking():
+                return reconnect.train(context, resumed)
     except (UsageError, health.HealthError) as error:
         say(f"error: {error}")  # standard error is the log by now
         return WRONG_USAGE

@@ -2,20 +2,17 @@
 
 import contextlib
 import pathlib
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from cluster import health, in_process, local
 from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
+from ps_dqn.errors import ClusterLostError
 from ps_dqn.parameter_server.task import serve as serve_parameters
 from ps_dqn.run import directory
 from ps_dqn.telemetry import prometheus
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.worker.task import serve as serve_worker
-
-# A worker is alive while it has reported within this time (seconds), where nothing better is known.
-REPORT_SECONDS = 30.0
 
 
 class Tasks:
@@ -25,26 +22,37 @@ class Tasks:
         """Looks after the tasks of `cluster`; None where others start and watch them."""
         self.num_workers = num_workers
         self._cluster = cluster
-        self._last_reports: dict[int, float] = {}
+        self._servers = () if cluster is None else tuple(cluster.tasks("ps"))
+        self._reporting: set[int] = set()
 
     def check(self) -> list[str]:
         """Starts workers again that died; returns lines for people.
 
         Raises:
-            TaskDiedError: the run cannot go on.
+            TaskDiedError: one keeps dying.
+            ClusterLostError: a parameter server died.
         """
-        return self._cluster.check() if self._cluster is not None else []
+        if self._cluster is None:
+            return []
+        lines = self._cluster.check("worker")
+        if self._cluster.ended("ps"):
+            raise ClusterLostError("lost a parameter server")
+        return lines
 
     def reported(self, worker: int) -> None:
-        """A worker has been heard of."""
-        self._last_reports[worker] = time.perf_counter()
-
-    def workers_alive(self) -> int:
-        """How many workers are alive, as far as is known."""
+        """A worker has been heard of; and so have, by way of it, the parameter servers."""
+        self._reporting.add(worker)
         if self._cluster is not None:
-            return self._cluster.alive("worker")
-        since = time.perf_counter() - REPORT_SECONDS
-        return sum(when > since for when in self._last_reports.values())
+            self._cluster.are_well(Task("worker", worker), *self._servers)
+
+    def lost(self, worker: int) -> None:
+        """A worker is gone, until it reports again."""
+        self._reporting.discard(worker)
+
+    @property
+    def workers_reporting(self) -> int:
+        """How many workers contribute."""
+        return len(self._reporting)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,6 @@ writes it to its log, this call and the following ones return zeros, and the clo
 traceback as a value when it asks for `take_error`.
 """
 
-import contextlib
 import json
 import sys
 import threading
@@ -109,7 +108,10 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
     """
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in tf.nest.flatten(outputs)]
     zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in specs])
-    with _local_constants():
+    if tf.executing_eagerly():
+        texts = [np.frombuffer(text.encode(), np.uint8) for text in (method, zeros)]
+        arguments = list(map(local_tensor, [texts[0], np.int32(task), texts[1], *inputs]))
+    else:
         arguments = [tf.constant(method), tf.cast(task, tf.int32), tf.constant(zeros)]
         arguments += map(tf.convert_to_tensor, inputs)
     results = tf.raw_ops.PyFunc(
@@ -126,13 +128,19 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
     return tf.nest.pack_sequence_as(outputs, shaped)
 
 
-def _local_constants() -> contextlib.AbstractContextManager[Any]:
-    """Where the arguments of a call that is made at once are put: here.
+def local_tensor(value: Any) -> tf.Tensor:
+    """An array or number as a tensor of this process, whatever the tasks do.
 
-    A constant of another task's is sent there by a call of its own, for which TensorFlow holds
-    Python's lock. Where the task hangs, no thread would run again.
+    TensorFlow makes a constant by an operation, for which it holds Python's lock: one that is put
+    on another task waits for it, and all wait while a lost task is looked for. Where the task
+    hangs, no thread would run again. Taking over NumPy's memory is no operation. There is no way
+    for texts; they are constants.
     """
-    return tf.device(None) if tf.executing_eagerly() else contextlib.nullcontext()
+    array = np.array(value)  # its own memory: NumPy hands out only what can be written
+    if array.dtype.kind in "OSU":
+        with tf.device("CPU:0"):
+            return tf.constant(value)
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
 def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
@@ -155,9 +163,9 @@ def close() -> None:
         host.close()
 
 
-def _dispatch(method: bytes, task: Any, zeros: bytes, *inputs: np.ndarray) -> list[Any]:
-    """Runs in the task's process, on one of TensorFlow's threads."""
-    name, index = method.decode(), int(task)
+def _dispatch(method: Any, task: Any, zeros: Any, *inputs: np.ndarray) -> list[Any]:
+    """Runs in the task's process, on one of TensorFlow's threads; texts are bytes in some form."""
+    name, index = bytes(method).decode(), int(task)
     if name == _TAKE_ERROR:
         return [_errors.pop(index, "")]
     if index not in _errors:
@@ -171,7 +179,8 @@ def _dispatch(method: bytes, task: Any, zeros: bytes, *inputs: np.ndarray) -> li
             _errors.setdefault(index, text)
             print(text, file=sys.stderr, flush=True)  # its log
     return [
-        "" if dtype == "string" else np.zeros(shape, dtype) for shape, dtype in json.loads(zeros)
+        "" if dtype == "string" else np.zeros(shape, dtype)
+        for shape, dtype in json.loads(bytes(zeros))
     ]
 
 

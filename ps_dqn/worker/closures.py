@@ -27,7 +27,7 @@ from ps_dqn.replay.batch import zero_batch
 from ps_dqn.run import compile_cache
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.report import Report
-from ps_dqn.wire import bridge
+from ps_dqn.wire import bridge, failures
 from ps_dqn.wire.messages import Status
 from ps_dqn.worker import calls
 from ps_dqn.worker.calls import (
@@ -273,9 +273,12 @@ def _trace(function: Callable[..., Any], *signature: tf.TensorSpec) -> Any:
     """Traces a closure now, rather than when it is first scheduled.
 
     Without autograph, which would spend seconds on rewriting code that has no Python control
-    flow to rewrite.
+    flow to rewrite. It is registered with every task, one of which may be lost meanwhile.
     """
-    return tf.function(function, autograph=False).get_concrete_function(*signature)
+    try:
+        return tf.function(function, autograph=False).get_concrete_function(*signature)
+    except tf.errors.OpError as error:
+        raise failures.lost(error) from error
 
 
 def _run_beside(result: tf.Tensor) -> None:

@@ -98,7 +98,7 @@ def checked(cluster):
     """The first thing that check() says."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        if lines := cluster.check():
+        if lines := cluster.check("worker"):
             return lines
         time.sleep(0.01)
     return ["nothing"]
@@ -122,29 +122,39 @@ def spawned_dies_at_start_up():
 
 def dead_ps():
     with local.running(cluster_of(listens)) as cluster:
-        before = cluster.check()
-        os.kill(cluster.pid(PS), signal.SIGKILL)
-        try:
-            lines = checked(cluster)
-            say(error="none", lines=lines)
-        except local.TaskDiedError as error:
-            say(error=str(error), before=before)
+        before = cluster.ended("ps"), cluster.epitaphs()
+        old = cluster.pid(PS)
+        cluster.kill(PS)
+        while not cluster.ended("ps"):
+            time.sleep(0.01)
+        epitaphs = cluster.epitaphs()
+        lines = cluster.check("worker"), cluster.check("ps")
+        cluster.wait_until_serving()
+        say(before=before, epitaphs=epitaphs, lines=lines, replaced=cluster.pid(PS) != old)
 
 
 def dead_worker():
     with local.running(cluster_of(listens)) as cluster:
         old = cluster.pid(WORKER)
         os.kill(old, signal.SIGKILL)
-        while cluster.alive("worker"):
-            time.sleep(0.01)
         lines = checked(cluster)
         cluster.wait_until_serving()
         say(
             lines=lines,
-            again=cluster.check(),
+            again=cluster.check("worker"),
             replaced=cluster.pid(WORKER) != old,
-            alive=[cluster.alive("worker"), cluster.alive("ps")],
+            ended=[*cluster.ended("worker"), *cluster.ended("ps")],
         )
+
+
+def worker_that_does_its_work():
+    with local.running(cluster_of(listens, arguments=("--wings=2",))) as cluster:
+        os.kill(cluster.pid(WORKER), signal.SIGKILL)
+        lines = []
+        for _ in range(8):
+            lines += checked(cluster)
+            cluster.are_well(WORKER)
+    say(lines=lines)
 
 
 def worker_that_keeps_dying():
@@ -211,13 +221,20 @@ def test_spawned_task_that_dies_at_start_up(processes: Processes, tmp_path: path
     processes.all_gone(1)
 
 
-def test_dead_parameter_server(processes: Processes, tmp_path: pathlib.Path) -> None:
+def test_parameter_server_that_is_killed_is_started_again(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
     running = _scenario(processes, tmp_path, "dead_ps")
     said = _said(running)
 
-    assert said["before"] == []  # nothing is said of tasks that live
-    assert said["error"].startswith("parameter server 0 was killed by SIGKILL during the run;")
-    assert str(tmp_path / "ps-0.log") in said["error"]
+    assert said["before"] == [[], ""]  # nothing is said of tasks that live
+    assert said["epitaphs"].startswith("parameter server 0 was killed by SIGKILL during the run;")
+    assert str(tmp_path / "ps-0.log") in said["epitaphs"]
+    assert said["lines"] == [
+        [],
+        ["parameter server 0 was killed by SIGKILL; started again (1 of 5)"],
+    ]
+    assert said["replaced"] is True
     assert running.ended() == 0, running.text
     processes.all_gone(1)
 
@@ -229,7 +246,7 @@ def test_dead_worker_is_replaced(processes: Processes, tmp_path: pathlib.Path) -
     assert said["lines"] == ["worker 0 was killed by SIGKILL; started again (1 of 5)"]
     assert said["again"] == []
     assert said["replaced"] is True
-    assert said["alive"] == [1, 1]
+    assert said["ended"] == []
     assert "worker 0 serves at" in (tmp_path / "worker-0.log").read_text()
     assert running.ended() == 0, running.text
     processes.all_gone(1)
@@ -247,6 +264,14 @@ def test_worker_that_keeps_dying(processes: Processes, tmp_path: pathlib.Path) -
     assert "Unknown command line flag 'wings'" in said["error"]
     assert running.ended() == 0, running.text
     processes.all_gone(1)
+
+
+def test_worker_that_does_its_work_may_be_started_again_without_end(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    said = _said(_scenario(processes, tmp_path, "worker_that_does_its_work"), 60)
+    assert all(line.endswith("started again (1 of 5)") for line in said["lines"])
+    assert len(said["lines"]) == 8
 
 
 def test_stop_leaves_nothing_that_ignores_sigterm(

@@ -22,7 +22,7 @@ def test_rounds_go_on_while_a_worker_hangs_and_wait_for_it_again(
     running = processes.start(
         *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *FLAGS),
         *("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5"),
-        *("--num_workers=3", "--eval_period=100000000"),
+        *("--num_workers=3", "--eval_period=100000000", "--worker_timeout=inf"),
     )
     running.line_with("updates/s", 120)
     worker = processes.writing_to(tmp_path / "logs" / "worker-1.log")

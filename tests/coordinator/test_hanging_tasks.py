@@ -1,4 +1,4 @@
-"""SIGTERM ends a run of which a task hangs: stopped, so that its connections stay."""
+"""SIGTERM ends a run of which a task hangs, though nothing else would end the waiting for it."""
 
 import os
 import pathlib
@@ -31,6 +31,7 @@ def test_sigterm_ends_a_run_of_which_a_task_hangs(
     running = processes.start(
         *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *FLAGS),
         *("--target_return=inf", "--total_env_steps=100000000", "--num_workers=2"),
+        *("--worker_timeout=inf", "--ps_timeout=inf"),
     )
     running.line_with("updates/s", 120)
     hangs = processes.writing_to(tmp_path / "logs" / f"{task}.log")

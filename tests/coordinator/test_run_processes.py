@@ -168,8 +168,15 @@ def test_killed_worker_is_replaced_and_the_run_finishes(
     processes.all_gone(1)
 
 
-def test_killed_parameter_server_ends_the_run(processes: Processes, tmp_path: pathlib.Path) -> None:
-    running = _coordinator(processes, tmp_path, *ENDLESS, "--checkpoint_period=0.5")
+def test_killed_parameter_server_is_started_again_and_the_run_finishes(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = _coordinator(
+        processes,
+        tmp_path,
+        *("--target_return=inf", "--total_env_steps=100000", "--log_interval=0.5"),
+        *("--eval_episodes=2", "--checkpoint_period=0.5"),
+    )
     running.line_with("updates/s", 120)
     real.until(lambda: _checkpoints(tmp_path), 30, "a checkpoint")
     server = processes.writing_to(tmp_path / "logs" / "ps-0.log")
@@ -177,11 +184,12 @@ def test_killed_parameter_server_ends_the_run(processes: Processes, tmp_path: pa
 
     os.kill(server, signal.SIGKILL)
 
-    assert running.ended(30) == 1, running.text
-    [error] = [line for line in running.lines if line.startswith("error: ")]
-    assert "parameter server" in error
-    assert [line for line in running.lines if "--resume" in line] == [
-        f"--resume --run_dir={tmp_path} goes on from the last checkpoint"
-    ]
+    said = running.line_with("connecting anew", 60)
+    assert said == (
+        "parameter server 0 was killed by SIGKILL; started again (1 of 5); connecting anew"
+    )
+    assert running.ended(180) == 0, running.text
+    assert running.count("resumed at ") == 1
+    assert json.loads((tmp_path / "summary.json").read_text())["reason"] == "finished"
     assert "Traceback" not in running.text
     processes.all_gone(1)

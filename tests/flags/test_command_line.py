@@ -41,6 +41,8 @@ NOT_DEFAULT: dict[str, Any] = {
     "max_staleness": 3,
     "outer_learning_rate": 0.7,
     "outer_momentum": 0.25,
+    "worker_timeout": 33.0,
+    "ps_recovery_timeout": 44.0,
 }
 # What a choice goes with, beside what its option needs to have an effect.
 GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {

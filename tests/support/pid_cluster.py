@@ -50,7 +50,7 @@ def main(logs: pathlib.Path) -> dict[str, int]:
         }
         seen["first"], seen["first_ps"] = map(int, coordinator.schedule(pid).fetch())
         os.kill(cluster.pid(worker), signal.SIGKILL)
-        while not cluster.check():  # returns a line once it has replaced the worker
+        while not cluster.check("worker"):  # returns a line once it has replaced the worker
             pass
         seen["second_process"] = cluster.pid(worker)
         seen["second"], seen["second_ps"] = map(int, coordinator.schedule(pid).fetch())

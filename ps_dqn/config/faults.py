@@ -1,0 +1,48 @@
+"""How long the run waits for tasks that do not answer."""
+
+import dataclasses
+
+from ps_dqn.config.options import option
+
+# Where nothing is said: of a worker's closures, as a multiple of its slowest so far, but at least
+# so long; and until its first one has ended (seconds).
+USUAL_TIMES, LEAST_SECONDS, FIRST_SECONDS = 20.0, 60.0, 600.0
+ANSWER_SECONDS = 6.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Faults:
+    """How long the run waits for tasks that do not answer."""
+
+    worker_timeout: float | None = option(
+        None,
+        "A worker that does not answer for so long, or does not end its closure, is given up: its "
+        "closure goes to another one, and where the task is of this machine it is started again "
+        f"(seconds). Default: {ANSWER_SECONDS:.0f} for an answer; for a closure "
+        f"{USUAL_TIMES:.0f} times what its slowest took, at least {LEAST_SECONDS:.0f}, and "
+        f"{FIRST_SECONDS:.0f} for its first one.",
+        low=1.0,
+        finite=False,
+    )
+    ps_timeout: float = option(
+        ANSWER_SECONDS,
+        "A parameter server that does not answer for so long is taken for dead: the run goes on "
+        "from its newest checkpoint once it answers again; where the task is of this machine it is "
+        "started again (seconds).",
+        low=1.0,
+        finite=False,
+    )
+    ps_recovery_timeout: float = option(
+        float("inf"),
+        "How long tasks may take to come back, after a parameter server was lost, until the run is "
+        "given up (seconds).",
+        low=1.0,
+        finite=False,
+    )
+    drain_timeout: float = option(
+        60.0,
+        "At its end the run waits no longer than this for closures that are on their way "
+        "(seconds).",
+        low=0.0,
+        finite=False,
+    )

@@ -1,0 +1,132 @@
+"""Tasks that stand still: TensorFlow waits for them for good, and so would everybody else.
+
+A task stands still if its server does not answer, or if a worker does not end its closure. Where
+the task is of this machine it is ended, and started again as one that died; where others start it,
+this process's connections to it are. Either way TensorFlow then does what it does for a task that
+is lost: a worker's closure goes to another one, and without a parameter server the run connects
+anew.
+"""
+
+import contextlib
+import math
+import threading
+from collections.abc import Callable, Iterator
+
+from cluster import local, watch
+from cluster.connections import Peer
+from cluster.spec import Placement, Task
+from ps_dqn.config import Faults
+from ps_dqn.config.faults import ANSWER_SECONDS, FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
+from ps_dqn.coordinator.in_flight import InFlight
+
+# From one look at all of them to the next (seconds).
+PERIOD = 0.5
+
+
+class Watchdog:
+    """Looks at all tasks of a run again and again, on a thread of its own."""
+
+    def __init__(
+        self,
+        options: Faults,
+        placement: Placement,
+        cluster: local.LocalCluster | None,
+        say: Callable[[str], None],
+    ):
+        """Does nothing yet.
+
+        Args:
+            options: how long tasks may stand still.
+            placement: where they are.
+            cluster: they, where they are ours to end.
+            say: shows people a line; on any thread.
+        """
+        self._options, self._cluster, self._say = options, cluster, say
+        spec = placement.spec
+        self._addresses = {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
+        self.peers: dict[Task, Peer] = {}  # where others start them
+        # Tasks that were given up, and do not answer yet; the processes of those that are ours.
+        self._silent: dict[Task, int] = {}
+        self._in_flight: InFlight | None = None
+        self._overdue: set[int] = set()  # workers that were given up with the closure they have
+        self._stopped = threading.Event()
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[threading.Thread]:
+        """Looks until the block ends, on the thread that it gives."""
+        thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            self._stopped.set()
+
+    def follow(self, in_flight: InFlight | None) -> None:
+        """Looks at these closures too, from now on; None: at no closures."""
+        self._in_flight = in_flight
+
+    def look_at_answers(self, silent: dict[Task, float]) -> None:
+        """Gives up who has been silent for too long; takes for how long each has been (seconds)."""
+        for task, seconds in silent.items():
+            if task in self._silent or seconds > self._answer_seconds(task):
+                self._on_silent(task, seconds)
+        for task in self._silent.keys() - silent.keys():
+            del self._silent[task]
+            if self._cluster is None:
+                self.peers[task].look_up()
+                self._say(f"{task} answers again")
+
+    def look_at_closures(self, in_flight: InFlight) -> None:
+        """Gives up workers that take too long for a closure, once for each."""
+        seconds = in_flight.seconds()
+        late = {
+            worker
+            for worker, taken in seconds.items()
+            if taken > self._closure_seconds(in_flight.slowest(worker))
+        }
+        for worker in late - self._overdue:
+            task = Task("worker", worker)
+            self._give_up(task, f"{task} has not ended a closure in {seconds[worker]:.0f} s")
+        self._overdue = late
+
+    def _run(self) -> None:
+        servers = watch.Watch(self._addresses)
+        if self._cluster is None:
+            self.peers = {task: Peer(address) for task, address in self._addresses.items()}
+        while not self._stopped.wait(PERIOD):
+            self.look_at_answers(servers.look())
+            if self._in_flight is not None:
+                self.look_at_closures(self._in_flight)
+
+    def _answer_seconds(self, task: Task) -> float:
+        if task.job == "ps":
+            return self._options.ps_timeout
+        return self._options.worker_timeout or ANSWER_SECONDS
+
+    def _closure_seconds(self, slowest: float | None) -> float:
+        """How long a worker may take for a closure."""
+        if self._options.worker_timeout is not None:
+            return self._options.worker_timeout
+        return FIRST_SECONDS if slowest is None else max(USUAL_TIMES * slowest, LEAST_SECONDS)
+
+    def _on_silent(self, task: Task, seconds: float) -> None:
+        if self._stopped.is_set():
+            return
+        if self._cluster is not None and self._cluster.may_be_starting(task, seconds):
+            return
+        process = 0 if self._cluster is None else self._cluster.pid(task)
+        if self._silent.get(task) != process:
+            self._silent[task] = process
+            self._give_up(task, f"{task} has not answered for {math.floor(seconds)} s")
+        elif self._cluster is None:
+            # A stopped process still accepts new connections, on which TensorFlow waits too.
+            self.peers[task].cut()
+
+    def _give_up(self, task: Task, why: str) -> None:
+        if self._cluster is not None:
+            self._say(f"{why}: it is ended")
+            self._cluster.kill(task)
+            return
+        without = "once it answers" if task.job == "ps" else "without it until it answers"
+        self._say(f"{why}: the run goes on {without}")
+        self.peers[task].cut()

@@ -1,0 +1,176 @@
+"""Tasks that stand still, stopped so that their connections stay: noticed, and gone on without."""
+
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+from support import processes as real
+from support.processes import Processes, Running
+
+from cluster import spec as cluster_spec
+from cluster.spec import Task
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+
+FLAGS = (
+    "--target_return=inf",
+    "--total_env_steps=100000000",
+    "--eval_period=20000",
+    "--eval_episodes=2",
+    "--log_interval=0.5",
+    "--checkpoint_period=0.5",
+    "--hidden_sizes=16,16",
+    "--jit_compile=none",
+)
+MODULES = {
+    "chief": "ps_dqn.coordinator",
+    "ps": "ps_dqn.parameter_server",
+    "worker": "ps_dqn.worker",
+}
+
+
+def goes_on(running: Running) -> None:
+    """Waits until it has trained on."""
+    heard = running.count("updates/s")
+    real.until(lambda: running.count("updates/s") > heard + 3, 120, f"training:\n{running.text}")
+
+
+def ends_well(running: Running, folder: pathlib.Path) -> None:
+    """Told to stop, the run saves what it has and says so."""
+    os.kill(running.pid, signal.SIGINT)
+    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert json.loads((folder / "summary.json").read_text())["reason"] == "stopped"
+    assert "Traceback" not in running.text
+    assert running.count("error") == 0, running.text
+
+
+def local_run(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:
+    running = processes.start(
+        *("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags),
+        PYTHONPATH=str(pathlib.Path(__file__).parents[1]),
+    )
+    running.line_with("updates/s", 120)
+    real.until(lambda: list(folder.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
+    return running
+
+
+def stop(processes: Processes, folder: pathlib.Path, task: str) -> None:
+    process = processes.writing_to(folder / "logs" / f"{task}.log")
+    assert process
+    os.kill(process, signal.SIGSTOP)
+
+
+def test_a_local_worker_that_stands_still_is_replaced(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = local_run(processes, tmp_path)
+
+    stop(processes, tmp_path, "worker-1")
+
+    said = running.line_with("has not answered", 60)
+    assert said.startswith("worker 1 has not answered for ")
+    assert said.endswith(" s: it is ended")
+    running.line_with("worker 1 was killed by SIGKILL; started again (1 of 5)", 30)
+    goes_on(running)
+    running.line_with("rounds wait for worker 1 again: it pushes", 120)
+    ends_well(running, tmp_path)
+    processes.all_gone(10)
+
+
+def test_a_local_parameter_server_that_stands_still_is_replaced(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = local_run(processes, tmp_path, "--num_ps=2")
+
+    stop(processes, tmp_path, "ps-1")
+
+    running.line_with("parameter server 1 has not answered for ", 60)
+    running.line_with("parameter server 1 was killed by SIGKILL; started again (1 of 5)", 60)
+    running.line_with("resumed at ", 60)
+    goes_on(running)
+    ends_well(running, tmp_path)
+    processes.all_gone(10)
+
+
+def test_a_worker_whose_environment_stands_still_is_replaced(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    # The first process to make the mark is the one that hangs, once.
+    mark = tmp_path / "hangs"
+    mark.touch()
+    running = local_run(
+        processes,
+        tmp_path / "run",
+        *("--env_module=support.hanging_env", "--env_id=Hanging-v0", "--worker_timeout=10"),
+        f'--env_kwargs={{"mark": "{mark}"}}',
+    )
+
+    said = running.line_with("has not ended a closure in ", 120)
+    assert said.endswith(" s: it is ended")
+    assert not mark.exists()
+    goes_on(running)
+    running.line_with("again: it pushes", 120)
+    ends_well(running, tmp_path / "run")
+    processes.all_gone(10)
+
+
+@pytest.mark.parametrize("which", ["worker-1", "ps-0"])
+def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
+    processes: Processes, tmp_path: pathlib.Path, which: str
+) -> None:
+    spec = cluster_spec.on_this_machine(1, 2)
+
+    def start(job: str, index: int, *flags: str) -> Running:
+        place = spec.tf_config(Task(job, index))
+        return processes.start("-m", MODULES[job], *flags, TF_CONFIG=place)
+
+    tasks = {"ps-0": start("ps", 0), "worker-0": start("worker", 0), "worker-1": start("worker", 1)}
+    running = start("chief", 0, f"--run_dir={tmp_path}", *FLAGS)
+    running.line_with("updates/s", 120)
+    real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
+
+    os.kill(tasks[which].pid, signal.SIGSTOP)
+
+    running.line_with("has not answered for ", 60)
+    if which == "worker-1":
+        running.line_with("worker 1 is lost: rounds go on without it until it pushes", 60)
+        goes_on(running)
+    else:
+        running.line_with("waiting for parameter server 0", 60)
+    os.kill(tasks[which].pid, signal.SIGCONT)
+    running.line_with("answers again", 60)
+    if which == "worker-1":
+        running.line_with("rounds wait for worker 1 again: it pushes", 120)
+    goes_on(running)
+    ends_well(running, tmp_path)
+    assert all(task.process.poll() is None for task in tasks.values())
+
+
+def test_a_parameter_server_that_stays_away_ends_the_run(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    spec = cluster_spec.on_this_machine(1, 1)
+    ps = processes.start("-m", MODULES["ps"], TF_CONFIG=spec.tf_config(Task("ps", 0)))
+    worker = processes.start("-m", MODULES["worker"], TF_CONFIG=spec.tf_config(Task("worker", 0)))
+    running = processes.start(
+        *("-m", MODULES["chief"], f"--run_dir={tmp_path}", *FLAGS, "--ps_recovery_timeout=3"),
+        TF_CONFIG=spec.tf_config(Task("chief", 0)),
+    )
+    running.line_with("updates/s", 120)
+    real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
+
+    os.kill(ps.pid, signal.SIGKILL)
+
+    address = spec.addresses("ps")[0]
+    running.line_with(
+        f"error: parameter server 0 at {address} did not serve within 3 s (--ps_recovery_timeout)",
+        60,
+    )
+    assert running.ended(30) == 1, running.text
+    assert worker.process.poll() is None
