@@ -18,7 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 
-from cluster import lifeline
+from cluster import lifeline, streams
 from cluster.spec import ClusterSpec, Task
 
 START_SECONDS = 60.0
@@ -264,5 +264,4 @@ def _redirect_output(log: pathlib.Path) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
-    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
-    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    streams.forgive()

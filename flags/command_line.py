@@ -1,5 +1,6 @@
 """How a command line is read: parsing, help by topic, and one line for each mistake."""
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -124,8 +125,9 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
     except Exception:
         sys.excepthook(*sys.exc_info())
         code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # a log on a disk that is full
+            stream.flush()
     os._exit(code)
 
 

@@ -16,13 +16,13 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator.dispatch import LOST, Schedule
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.rounds import Rounds
+from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.coordinator.window import Window
 from ps_dqn.errors import WorkerError
 from ps_dqn.parameter_server.store import ParameterStore
-from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.signals import STOPPED
-from ps_dqn.state import Counters, State
+from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.progress import Interval, Progress, evaluation_row
@@ -45,6 +45,7 @@ class Result:
     """How a run ended."""
 
     reason: str  # "solved", "finished" or "stopped"
+    is_saved: bool  # its last checkpoint could be written
     seconds: float  # of training, earlier sessions of a resumed run included
     counters: Counters
     evaluation: Evaluation | None  # the last one
@@ -64,7 +65,7 @@ class Training:
         closures: Closures,
         schedule: Schedule,
         tasks: Tasks,
-        checkpoints: Checkpoints,
+        saving: Saving,
         observer: Observer,
     ):
         self._config = config
@@ -73,7 +74,7 @@ class Training:
         self._closures = closures
         self._schedule = schedule
         self._tasks = tasks
-        self._checkpoints = checkpoints
+        self._saving = saving
         self._observer = observer
         self._stop_requested = False
         self._reason = ""
@@ -81,9 +82,6 @@ class Training:
         self._evaluation: Evaluation | None = None
         self._evaluations = Evaluations(config.run, closures, schedule)
         self._in_a_row = 0
-        best, newest = checkpoints.best(), checkpoints.newest()
-        self._best_return = best.eval_return if best else -math.inf
-        self._seconds_before = newest.seconds if newest else 0.0
         self._warned = False
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
         self._closures_lost = 0
@@ -100,7 +98,7 @@ class Training:
             WorkerError: hosted Python raised.
             ClusterLostError: a task that cannot be replaced is gone.
         """
-        self._started = self._ticked = self._saved = time.perf_counter()
+        self._started = self._ticked = time.perf_counter()
         self._progress = Progress(self._store.counters(), self._seconds())
         self._observer.saved()
         self._observer.show(self._figures())
@@ -117,13 +115,14 @@ class Training:
         self._drain()
         if self._reason == "finished":
             self._evaluate_finally()
-        self._checkpoints.save_newest(self._store.state(), self._seconds())
+        is_saved = self._saving.last(self._seconds())
         return Result(
             self._reason,
+            is_saved,
             self._seconds(),
             self._store.counters(),
             self._evaluation,
-            self._best_return,
+            self._saving.best_return,
             self._progress.session.ledger.rows(),
             self._store.ledgers(),
         )
@@ -221,11 +220,7 @@ class Training:
             evaluation.counters, evaluation_row(evaluation.returns, self._seconds())
         )
         self._in_a_row = self._in_a_row + 1 if mean >= self._target_return else 0
-        if mean >= self._best_return:
-            self._best_return = mean
-            network = self._store.frozen()
-            state = State(network, network, network, (), evaluation.counters)
-            self._checkpoints.save_best(state, self._seconds(), mean)
+        self._saving.best(evaluation.counters, mean, self._seconds())
 
     def _over(self) -> bool:
         if self._stop_requested:
@@ -267,13 +262,11 @@ class Training:
 
     def _tick(self) -> None:
         """What depends on the clock: looks after tasks, saves, shows."""
-        now = self._ticked = time.perf_counter()
+        self._ticked = time.perf_counter()
         for line in self._tasks.check():
             self._observer.say(line)
-        if now - self._saved > self._config.run.checkpoint_period:
-            self._checkpoints.save_newest(self._store.state(), self._seconds())
+        if self._saving.now_and_then(self._seconds()):
             self._observer.saved()
-            self._saved = now
         self._observer.show(self._figures())
         if self._seconds() - self._progress.recent.started > self._observer.moments:
             self._progress.recent = Interval(self._seconds())
@@ -288,13 +281,14 @@ class Training:
             seconds=now,
             counters=self._progress.counters,
             eval_return=float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
-            best_return=self._best_return if math.isfinite(self._best_return) else math.nan,
+            best_return=best if math.isfinite(best := self._saving.best_return) else math.nan,
             workers_reporting=self._tasks.workers_reporting,
             closures_lost=self._closures_lost,
+            failed_writes=self._observer.disk.failures,
             recent=self._progress.recent_values(now),
             session=self._progress.session.values(now),
             is_news=self._progress.recent.ledger.num_reports > 0,
         )
 
     def _seconds(self) -> float:
-        return self._seconds_before + time.perf_counter() - self._started
+        return self._saving.seconds_before + time.perf_counter() - self._started

@@ -14,6 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator import connection, summary
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.loop import Result, Training
+from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.coordinator.watchdog import Watchdog
 from ps_dqn.environments import EnvironmentSpec
@@ -22,7 +23,8 @@ from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
-from ps_dqn.run.signals import STOPPED, Signals
+from ps_dqn.run.disk import Disk
+from ps_dqn.run.signals import FAILED, STOPPED, Signals
 from ps_dqn.telemetry import display
 from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.vitals import Vitals
@@ -88,7 +90,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         closures,
         schedule,
         Tasks(num_workers, context.cluster),
-        context.checkpoints,
+        Saving(store, context.checkpoints, observer.disk, config.run.checkpoint_period),
         observer,
     )
 
@@ -102,7 +104,10 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         observer.close()
         schedule.close()
     context.signals.left_tasks()
-    _conclude(context, result, start_seconds, network)
+    _conclude(context, result, start_seconds, network, observer.disk)
+    if not result.is_saved:
+        context.say("error: the last checkpoint could not be written: it ends with the one before")
+        return FAILED
     return context.signals.exit_code(is_over=result.reason != STOPPED)
 
 
@@ -148,10 +153,12 @@ def _target_return(config: Config, environment: EnvironmentSpec) -> float:
     return math.inf if threshold is None else threshold
 
 
-def _conclude(context: RunContext, result: Result, start_seconds: float, network: QNetwork) -> None:
+def _conclude(
+    context: RunContext, result: Result, start_seconds: float, network: QNetwork, disk: Disk
+) -> None:
     """Shows and saves what came of the run."""
     total_seconds = time.perf_counter() - context.started
     content = summary.summarize(context.config, result, start_seconds, total_seconds)
     summary.show(context.console, content, context.folder)
     target_return = _target_return(context.config, context.environment)
-    summary.save(context.folder, content, target_return, context.checkpoints, network)
+    summary.save(context.folder, content, target_return, context.checkpoints, network, disk)

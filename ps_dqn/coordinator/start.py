@@ -63,7 +63,7 @@ def start(command: Command) -> int:
         command.folder / directory.CHECKPOINTS, command.config.run.keep_checkpoints
     )
     resumed = checkpoints.newest()
-    (command.folder / directory.FLAGFILE).write_text(command.flagfile)
+    directory.write_flags(command.folder, command.flagfile)
     log = command.folder / directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)
     for warning in heard:
@@ -76,7 +76,8 @@ def start(command: Command) -> int:
         lines.append(
             f"workers push in rounds (--aggregation={config.parameter_server.aggregation})"
         )
-    for line in [*lines, f"run directory {command.folder}"]:
+    skipped = [f"{each}: skipped" for each in checkpoints.skipped]
+    for line in [*lines, *skipped, f"run directory {command.folder}"]:
         say(line)
     vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))
     signals = Signals(say, lambda: vitals.last_sign)

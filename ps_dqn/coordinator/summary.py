@@ -14,6 +14,7 @@ from ps_dqn.coordinator.loop import Result
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.run import directory, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.disk import Disk
 from ps_dqn.telemetry import learning_curve
 from ps_dqn.telemetry.metrics import PHASES
 
@@ -94,15 +95,20 @@ def save(
     target_return: float,
     checkpoints: Checkpoints,
     network: QNetwork,
+    disk: Disk,
 ) -> None:
-    """Writes the summary, the learning curve and the best network as a Keras model."""
-    directory.write_summary(folder, summary)
+    """Writes the summary, the best network as a Keras model and the learning curve."""
+    disk.write("results", lambda: directory.write_summary(folder, summary))
+    disk.write("results", lambda: _save_model(folder, checkpoints, network))
+    title = f"{summary['env_id']}, seed {summary['seed']}"
+    disk.write("results", lambda: learning_curve.draw(folder, title, target_return))
+
+
+def _save_model(folder: pathlib.Path, checkpoints: Checkpoints, network: QNetwork) -> None:
     best = checkpoints.best()
     if best is not None:
         network.assign(best.state.average)
         network.as_keras().save(folder / MODEL)
-    title = f"{summary['env_id']}, seed {summary['seed']}"
-    learning_curve.draw(folder, title, target_return)
 
 
 def _workers(rows: dict[str, dict[str, float]]) -> Table:

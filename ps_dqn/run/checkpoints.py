@@ -6,6 +6,7 @@ renamed, so a file with its final name is whole.
 """
 
 import dataclasses
+import math
 import os
 import pathlib
 import zipfile
@@ -18,6 +19,7 @@ from ps_dqn.errors import UsageError
 from ps_dqn.state import Counters, State
 
 BEST = "best.npz"
+TEMPORARY = ".tmp"
 # What NumPy and zipfile raise for a file with damaged bytes, wherever those are.
 _DAMAGE = (
     AttributeError,
@@ -51,9 +53,14 @@ class Checkpoints:
     def __init__(self, folder: pathlib.Path, keep: int):
         self._folder = folder
         self._keep = keep
+        self.skipped: list[str] = []  # checkpoints that could not be read, and why
 
     def save_newest(self, state: State, seconds: float) -> pathlib.Path:
-        """Saves a state to resume from and removes the oldest beyond `keep`."""
+        """Saves a state to resume from and removes the oldest beyond `keep`.
+
+        Raises:
+            OSError: it cannot be written; those before it are there still.
+        """
         path = self._folder / f"updates-{state.counters.updates:012d}.npz"
         _write(path, state, seconds, float("nan"))
         for old in self._newest_first()[self._keep :]:
@@ -76,8 +83,9 @@ class Checkpoints:
         for path in paths:
             try:
                 return load(path)
-            except UsageError:
-                continue
+            except UsageError as error:
+                if str(error) not in self.skipped:
+                    self.skipped.append(str(error))
         if paths:
             raise UsageError(f"no checkpoint in {self._folder} can be read: all are damaged")
         return None
@@ -86,6 +94,15 @@ class Checkpoints:
         """The best checkpoint, or None."""
         path = self._folder / BEST
         return load(path) if path.exists() else None
+
+    def best_return(self) -> float:
+        """The return of the best checkpoint; minus infinity where there is none that is whole."""
+        try:
+            best = self.best()
+        except UsageError as error:
+            self.skipped.append(str(error))
+            return -math.inf
+        return best.eval_return if best else -math.inf
 
     def find(self, name: str) -> Checkpoint:
         """The checkpoint that `--checkpoint=best` or `newest` names.
@@ -129,7 +146,7 @@ def _counters(numbers: np.ndarray) -> Counters:
 
 
 def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float) -> None:
-    temporary = path.with_suffix(".tmp")
+    temporary = path.with_suffix(TEMPORARY)
     arrays: dict[str, Any] = {
         "online": state.online,
         "target": state.target,
@@ -140,8 +157,12 @@ def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float)
         "seconds": seconds,
         "eval_return": eval_return,
     }
-    with temporary.open("wb") as file:
-        np.savez(file, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)  # on a full disk, its room is needed
+        raise

@@ -43,6 +43,20 @@ def create(path: pathlib.Path) -> None:
         raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
 
 
+def write_flags(path: pathlib.Path, text: str) -> None:
+    """Writes the run's flagfile; where that fails, an older one is left as it was.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    temporary = (path / FLAGFILE).with_suffix(".tmp")
+    try:
+        temporary.write_text(text)
+        temporary.replace(path / FLAGFILE)
+    except OSError as error:
+        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+
+
 def new_path(env_id: str) -> pathlib.Path:
     """A run directory's path that is not taken: environment and time."""
     stem = f"{env_id.replace('/', '-').replace(':', '-')}-{datetime.datetime.now():%Y%m%d-%H%M%S}"

@@ -4,7 +4,6 @@ Its C++ runtime writes to file descriptor 2 itself, at import and at exit too, s
 are redirected before TensorFlow is imported, and stay so until the process ends.
 """
 
-import io
 import os
 import pathlib
 import sys
@@ -12,23 +11,13 @@ import types
 
 from rich.console import Console
 
+from cluster import streams
 
-class _Terminal(io.TextIOWrapper):
+
+class _Terminal(streams.Forgiving):
     """Standard output, which may go away with a terminal or a reader; a run goes on."""
 
-    def write(self, text: str) -> int:
-        try:
-            return super().write(text)
-        except OSError:
-            return self._write_nowhere()
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except OSError:
-            self._write_nowhere()
-
-    def _write_nowhere(self) -> int:
+    def on_failure(self) -> int:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
@@ -52,6 +41,7 @@ def redirect_to(log: pathlib.Path) -> Console:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
+    streams.forgive()
     console = Console(file=terminal)
     trace = sys.excepthook
 

@@ -31,6 +31,7 @@ class RunFigures:
     workers_reporting: float = math.nan
     checkpoint_age: float = math.nan  # seconds; since training began where none was saved
     closures_lost: float = math.nan
+    failed_writes: float = math.nan  # to the run directory
     # Metrics by their names in `metrics.METRICS`: of the last moments, or of those before where
     # nothing was measured; and of the whole session.
     recent: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ps_dqn.run.disk import Disk
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import ledger
 from ps_dqn.telemetry.display import Display
@@ -17,6 +18,7 @@ class Observer:
 
     def __init__(self, vitals: Vitals, display: Display, writers: Writers):
         self._vitals, self._display, self._writers = vitals, display, writers
+        self.disk = Disk(self.say)
         # What the figures call "the last moments" (seconds).
         self.moments = max(1.0, display.interval)
 
@@ -43,16 +45,22 @@ class Observer:
             now: the interval's end (seconds of training).
         """
         row = progress.train_row(now, ledger.balance(servers))
-        self._writers.write(progress.counters, row)
-        self._writers.write_workers(progress.counters, progress.interval.ledger.rows())
-        self._writers.write_staleness(progress.counters, servers[0]["staleness"])
+        self._writers.add(progress.counters, row)
+        self._writers.add_workers(progress.counters, progress.interval.ledger.rows())
+        self._writers.add_staleness(progress.counters, servers[0]["staleness"])
+        self._flush()
 
     def evaluated(self, counters: Counters, row: Mapping[str, float]) -> None:
         """Writes the row of an evaluation."""
-        self._writers.write(counters, dict(row))
+        self._writers.add(counters, dict(row))
+        self._flush()
 
     def close(self) -> None:
         """The run has ended, well or not."""
         self._vitals.enter("ended")
         self._display.close()
+        self._flush()
         self._writers.close()
+
+    def _flush(self) -> None:
+        self.disk.write("metrics", self._writers.flush)

@@ -88,6 +88,11 @@ _FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
             "Closures whose result was lost with their worker.",
             "closures_lost",
         ),
+        _from_figure(
+            "ps_dqn_failed_writes_total",
+            "Writes to the run directory that failed, each of which was tried again.",
+            "failed_writes",
+        ),
         _from_figure("ps_dqn_state", "1 for the run's state, 0 for others.", "states", "state"),
         *_from_metrics(),
     ),

@@ -1,6 +1,8 @@
 """The files that grow while a run goes on: `metrics.csv`, `workers.csv`, TensorBoard's events."""
 
+import contextlib
 import csv
+import io
 import math
 import pathlib
 import socket
@@ -12,12 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.run import directory
+from ps_dqn.run.disk import Appended
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import metrics
 
+_EVENTS = "brain.Event:2"  # the version of TensorBoard's files
+
 
 class Writers:
-    """All of them."""
+    """All of them; what is added is written by `flush`, and waits where that fails."""
 
     def __init__(self, path: pathlib.Path, resumed_at: Counters):
         """Opens them; rows that a resumed run will measure again are dropped."""
@@ -26,18 +31,18 @@ class Writers:
         self._workers = _Table(path / directory.WORKERS, columns, resumed_at)
         self._events = _Events(path / directory.TENSORBOARD)
 
-    def write(self, counters: Counters, row: dict[str, float]) -> None:
+    def add(self, counters: Counters, row: dict[str, float]) -> None:
         """Adds one row of metrics; NaN is left out."""
         self._metrics.add(counters, row)
         self._scalars(counters, "", row)
 
-    def write_workers(self, counters: Counters, rows: dict[int, dict[str, float]]) -> None:
+    def add_workers(self, counters: Counters, rows: dict[int, dict[str, float]]) -> None:
         """Adds a row of each worker; NaN is left out."""
         for worker, row in rows.items():
             self._workers.add(counters, {"worker": worker} | row)
             self._scalars(counters, f"worker_{worker}/", row)
 
-    def write_staleness(self, counters: Counters, histograms: dict[str, list[int]]) -> None:
+    def add_staleness(self, counters: Counters, histograms: dict[str, list[int]]) -> None:
         """Adds each worker's histogram of staleness so far (pushes by versions)."""
         for worker, counts in histograms.items():
             edges = [[age - 0.5, age + 0.5, count] for age, count in enumerate(counts)]
@@ -45,8 +50,23 @@ class Writers:
             name = f"worker_{worker}/staleness_histogram"
             self._events.add(counters.env_steps, "histograms", {name: value})
 
+    def flush(self) -> None:
+        """Writes what was added.
+
+        Raises:
+            OSError: some of it waits for the next call.
+        """
+        errors = []
+        for file in (self._metrics, self._workers, self._events):
+            try:
+                file.flush()
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
     def close(self) -> None:
-        """Closes all files."""
+        """Closes all files, whatever waits."""
         self._metrics.close()
         self._workers.close()
         self._events.close()
@@ -66,10 +86,9 @@ class _Events:
 
     def __init__(self, folder: pathlib.Path):
         """Begins a file of its own beside those of earlier sessions."""
-        folder.mkdir(parents=True, exist_ok=True)
-        name = f"events.out.tfevents.{time.time_ns() // 10**6}.{socket.gethostname()}.v2"
-        self._writer = tf.io.TFRecordWriter(str(folder / name))
-        self._write(tf.compat.v1.Event(wall_time=time.time(), file_version="brain.Event:2"))
+        self._path = _events_path(folder)
+        self._writer: Any = None
+        self._waiting: list[Any] = []
 
     def add(self, step: int, plugin: str, values: Mapping[str, Any]) -> None:
         """Adds arrays by their tags.
@@ -91,14 +110,41 @@ class _Events:
                 for tag, value in values.items()
             ]
         )
-        self._write(tf.compat.v1.Event(wall_time=time.time(), step=step, summary=summary))
+        self._waiting.append(tf.compat.v1.Event(wall_time=time.time(), step=step, summary=summary))
+
+    def flush(self) -> None:
+        """Writes what was added; into a file of its own after what could not be."""
+        try:
+            if self._writer is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._writer = tf.io.TFRecordWriter(str(self._path))
+                self._write(tf.compat.v1.Event(wall_time=time.time(), file_version=_EVENTS))
+            for event in self._waiting:
+                self._write(event)
+            self._writer.flush()
+        except tf.errors.OpError as error:
+            self.close()
+            self._path = _events_path(self._path.parent)
+            raise OSError(error.message.rpartition("; ")[2]) from None
+        self._waiting.clear()
 
     def close(self) -> None:
-        self._writer.close()
+        writer, self._writer = self._writer, None
+        with contextlib.suppress(tf.errors.OpError):
+            if writer is not None:
+                writer.close()
+        with contextlib.suppress(OSError):
+            if not self._path.stat().st_size:
+                self._path.unlink()
 
     def _write(self, event: Any) -> None:
         self._writer.write(event.SerializeToString())
-        self._writer.flush()
+
+
+def _events_path(folder: pathlib.Path) -> pathlib.Path:
+    """A file that is not there yet, under a name that TensorBoard looks for."""
+    now = time.time_ns() // 10**6
+    return folder / f"events.out.tfevents.{now}.{socket.gethostname()}.v2"
 
 
 class _Table:
@@ -115,13 +161,17 @@ class _Table:
             writer.writeheader()
             writer.writerows(kept)
         temporary.replace(path)
-        self._file = path.open("a", newline="")
-        self._csv = csv.DictWriter(self._file, names, restval="")
+        self._names, self._file = names, Appended(path)
+        self._waiting = io.StringIO()
 
     def add(self, counters: Counters, row: dict[str, float]) -> None:
         shown = {name: f"{value:.6g}" for name, value in row.items() if not math.isnan(value)}
-        self._csv.writerow(counters._asdict() | shown)
-        self._file.flush()
+        writer = csv.DictWriter(self._waiting, self._names, restval="")
+        writer.writerow(counters._asdict() | shown)
+
+    def flush(self) -> None:
+        rows, self._waiting = self._waiting.getvalue(), io.StringIO()
+        self._file.write(rows.encode())
 
     def close(self) -> None:
         self._file.close()

@@ -7,34 +7,12 @@ import pathlib
 
 import numpy as np
 import pytest
+from support.states import assert_same, names, state
 
 from ps_dqn.errors import UsageError
 from ps_dqn.run import checkpoints, directory
 from ps_dqn.run.checkpoints import Checkpoints
-from ps_dqn.state import Counters, State
-
-VECTORS = [field.name for field in dataclasses.fields(State)][:-2]  # then slots and counters
-
-
-def state(updates: int, slots: int = 2) -> State:
-    rng = np.random.default_rng(updates)
-    vectors = {name: rng.normal(size=5).astype(np.float32) for name in VECTORS}
-    kept = tuple(rng.normal(size=5).astype(np.float32) for _ in range(slots))
-    counters = Counters(updates // 2, updates, 10**12, 3, updates // 4)
-    return State(**vectors, slots=kept, counters=counters)
-
-
-def assert_same(one: State, other: State) -> None:
-    assert one.counters == other.counters
-    assert len(one.slots) == len(other.slots)
-    pairs = [(getattr(one, name), getattr(other, name)) for name in VECTORS]
-    for first, second in [*pairs, *zip(one.slots, other.slots, strict=True)]:
-        assert first.dtype == second.dtype == np.float32
-        assert (first == second).all()
-
-
-def names(folder: pathlib.Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+from ps_dqn.state import Counters
 
 
 @pytest.mark.parametrize("slots", [0, 1, 2])
@@ -101,63 +79,6 @@ def test_the_best_is_replaced(tmp_path: pathlib.Path) -> None:
     assert_same(found.state, state(50))
     assert names(tmp_path) == ["best.npz"]
     assert held.newest() is None, "the best is nothing to resume from"
-
-
-def truncate(path: pathlib.Path) -> None:
-    path.write_bytes(path.read_bytes()[:-40])
-
-
-def empty(path: pathlib.Path) -> None:
-    path.write_bytes(b"")
-
-
-def replace_by_text(path: pathlib.Path) -> None:
-    path.write_text("not a checkpoint")
-
-
-def flip_a_parameter(path: pathlib.Path) -> None:
-    content = bytearray(path.read_bytes())
-    at = content.index(checkpoints.load(path).state.online.tobytes())
-    content[at + 3] ^= 1
-    path.write_bytes(content)
-
-
-def leave_a_field_out(path: pathlib.Path) -> None:
-    with np.load(path) as data:
-        fields = {name: data[name] for name in data.files if name != "target"}
-    np.savez(path, **fields)
-
-
-def replace_by_an_array(path: pathlib.Path) -> None:
-    with path.open("wb") as file:
-        np.save(file, np.zeros(3))
-
-
-DAMAGES = [
-    truncate, empty, replace_by_text, flip_a_parameter, leave_a_field_out, replace_by_an_array,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_newest_falls_back(damage, tmp_path: pathlib.Path) -> None:
-    held = Checkpoints(tmp_path, keep=3)
-    for updates in (10, 20, 30):
-        path = held.save_newest(state(updates), float(updates))
-    damage(path)
-    found = held.newest()
-    assert found is not None
-    assert_same(found.state, state(20))
-    with pytest.raises(UsageError, match=path.name):
-        checkpoints.load(path)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_all_damaged_is_an_error(damage, tmp_path: pathlib.Path) -> None:
-    held = Checkpoints(tmp_path, keep=3)
-    for updates in (10, 20):
-        damage(held.save_newest(state(updates), 0.0))
-    with pytest.raises(UsageError, match="all are damaged"):
-        held.newest()
 
 
 def test_no_single_damaged_byte_escapes(tmp_path: pathlib.Path) -> None:

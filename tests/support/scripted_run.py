@@ -12,6 +12,7 @@ from rich.console import Console
 from ps_dqn.config import Config
 from ps_dqn.coordinator.dispatch import Outcome
 from ps_dqn.coordinator.loop import Training
+from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.state import Counters, State
@@ -90,11 +91,12 @@ def training(
     num_workers: int = 1,
 ) -> Training:
     """The loop over such a run; checkpoints are left in the folder."""
-    writers: Any = types.SimpleNamespace(
-        write=lambda *_: None, write_workers=lambda *_: None, write_staleness=lambda *_: None
-    )
+    names = ("add", "add_workers", "add_staleness", "flush", "close")
+    writers: Any = types.SimpleNamespace(**dict.fromkeys(names, lambda *_: None))
     vitals = Vitals(RunFigures.planned(config, num_workers))
     observer = Observer(vitals, PlainDisplay(Console(quiet=True), 60.0), writers)
     parts: list[Any] = [scripted, scripted, scripted]
-    checkpoints = Checkpoints(folder, keep=1)
-    return Training(config, target_return, *parts, Tasks(num_workers, None), checkpoints, observer)
+    store: Any = scripted
+    period = config.run.checkpoint_period
+    saving = Saving(store, Checkpoints(folder, keep=1), observer.disk, period)
+    return Training(config, target_return, *parts, Tasks(num_workers, None), saving, observer)

@@ -8,6 +8,7 @@ from rich.console import Console
 from ps_dqn.config import Config
 from ps_dqn.coordinator import dispatch
 from ps_dqn.coordinator.loop import Training
+from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry.display import PlainDisplay
@@ -62,10 +63,11 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     writers = Writers(folder, store.counters())
     display = PlainDisplay(Console(quiet=True), 60.0)
     observer = Observer(Vitals(RunFigures.planned(config, 2)), display, writers)
-    checkpoints = Checkpoints(folder, keep=1)
+    period = config.run.checkpoint_period
+    saving = Saving(store, Checkpoints(folder, keep=1), observer.disk, period)
     try:
         yield Training(
-            config, 1.0, store, closures, schedule, Tasks(2, cluster=None), checkpoints, observer,
+            config, 1.0, store, closures, schedule, Tasks(2, cluster=None), saving, observer,
         ), store  # fmt: skip
     finally:
         while schedule.outstanding("train"):

@@ -35,6 +35,7 @@ RUN = RunFigures(
     workers_reporting=7,
     checkpoint_age=12.5,
     closures_lost=3,
+    failed_writes=2,
     recent={
         "train/episode_return": 101.5,
         "train/epsilon": 0.05,
@@ -71,6 +72,7 @@ RUN_SAMPLES = {
     "ps_dqn_pushes_total{outcome=refused}": 2,
     "ps_dqn_pushes_total{outcome=withheld}": 0,
     "ps_dqn_closures_lost_total": 3,
+    "ps_dqn_failed_writes_total": 2,
     "ps_dqn_phase_seconds_total{phase=environment}": 0,
     "ps_dqn_phase_seconds_total{phase=acting}": 1,
     "ps_dqn_phase_seconds_total{phase=sampling}": 2,

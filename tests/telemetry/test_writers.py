@@ -28,8 +28,9 @@ def writers(run_folder: pathlib.Path) -> Iterator[Writers]:
     made.close()
 
 
-def test_rows_are_written_at_once(writers: Writers, run_folder: pathlib.Path) -> None:
-    writers.write(Counters(1, 64, 512, 3, 32), {"seconds": 1.25, "train/td_loss": 0.123456789})
+def test_rows_are_written_by_a_flush(writers: Writers, run_folder: pathlib.Path) -> None:
+    writers.add(Counters(1, 64, 512, 3, 32), {"seconds": 1.25, "train/td_loss": 0.123456789})
+    writers.flush()
     [row] = directory.read_metrics(run_folder)
     counters = ["version", "updates", "env_steps", "episodes", "sequential_updates"]
     assert list(row) == [*counters, *metrics.columns()]
@@ -41,7 +42,8 @@ def test_rows_are_written_at_once(writers: Writers, run_folder: pathlib.Path) ->
 
 def test_nan_is_left_out(writers: Writers, run_folder: pathlib.Path) -> None:
     values = {"train/episode_return": math.nan, "train/td_loss": 0.0}
-    writers.write(Counters(1, 64, 512, 0, 32), values)
+    writers.add(Counters(1, 64, 512, 0, 32), values)
+    writers.flush()
     writers.close()
     [row] = directory.read_metrics(run_folder)
     assert row["train/episode_return"] == ""
@@ -71,8 +73,9 @@ def scalars(folder: pathlib.Path) -> list[tuple[str, int, float]]:
 
 
 def test_events_have_the_environment_steps(writers: Writers, run_folder: pathlib.Path) -> None:
-    writers.write(Counters(1, 64, 512, 3, 32), {"seconds": 1.5, "train/td_loss": 0.25})
-    writers.write(Counters(2, 128, 1024, 3, 64), {"eval/episode_return": 30.0})
+    writers.add(Counters(1, 64, 512, 3, 32), {"seconds": 1.5, "train/td_loss": 0.25})
+    writers.add(Counters(2, 128, 1024, 3, 64), {"eval/episode_return": 30.0})
+    writers.flush()
     writers.close()
     assert scalars(run_folder) == [
         ("seconds", 512, 1.5),
@@ -85,13 +88,15 @@ def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) ->
     first = Writers(run_folder, Counters(0, 0, 0, 0, 0))
     for env_steps in (512, 1024, 10240):
         counters = Counters(env_steps // 512, env_steps // 8, env_steps, 1, env_steps // 16)
-        first.write(counters, {"seconds": float(env_steps)})
-        first.write_workers(counters, {0: {"updates_made": 1.0}, 1: {"updates_made": 2.0}})
+        first.add(counters, {"seconds": float(env_steps)})
+        first.add_workers(counters, {0: {"updates_made": 1.0}, 1: {"updates_made": 2.0}})
+    first.flush()
     first.close()
     # The checkpoint was made between the second row and the third.
     second = Writers(run_folder, Counters(5, 400, 3000, 1, 200))
-    second.write(Counters(6, 450, 3500, 2, 225), {"seconds": 7.0})
-    second.write_workers(Counters(6, 450, 3500, 2, 225), {0: {"updates_made": 9.0}})
+    second.add(Counters(6, 450, 3500, 2, 225), {"seconds": 7.0})
+    second.add_workers(Counters(6, 450, 3500, 2, 225), {0: {"updates_made": 9.0}})
+    second.flush()
     second.close()
     rows = directory.read_metrics(run_folder)
     assert [row["env_steps"] for row in rows] == ["512", "1024", "3500"]
@@ -106,11 +111,13 @@ def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) ->
 
 def test_a_half_written_row_does_not_prevent_resuming(run_folder: pathlib.Path) -> None:
     first = Writers(run_folder, Counters(0, 0, 0, 0, 0))
-    first.write(Counters(1, 64, 512, 1, 32), {"seconds": 1.0})
+    first.add(Counters(1, 64, 512, 1, 32), {"seconds": 1.0})
+    first.flush()
     first.close()
     with (run_folder / directory.METRICS).open("a") as file:
         file.write("2,12")  # the disk was full, or the machine lost its power
     second = Writers(run_folder, Counters(9, 900, 9000, 1, 450))
+    second.flush()
     second.close()
     assert [row["env_steps"] for row in directory.read_metrics(run_folder)] == ["512"]
 
@@ -122,12 +129,14 @@ def test_each_worker_has_a_row_and_tags_of_its_own(
         0: dict.fromkeys(metrics.worker_columns(), 1.5) | {"staleness": math.nan},
         3: dict.fromkeys(metrics.worker_columns(), 2.5),
     }
-    writers.write_workers(Counters(1, 64, 512, 3, 32), rows)
+    writers.add_workers(Counters(1, 64, 512, 3, 32), rows)
+    writers.flush()
     first, second = directory.read_table(run_folder / directory.WORKERS)
     assert list(first) == [*Counters._fields, "worker", *metrics.worker_columns()]
     assert [first[name] for name in ("env_steps", "worker", "slowness")] == ["512", "0", "1.5"]
     assert first["staleness"] == ""
     assert [second[name] for name in ("env_steps", "worker", "staleness")] == ["512", "3", "2.5"]
+    writers.flush()
     writers.close()
     found = scalars(run_folder)
     assert ("worker_0/slowness", 512, 1.5) in found
@@ -136,7 +145,8 @@ def test_each_worker_has_a_row_and_tags_of_its_own(
 
 
 def test_staleness_is_a_histogram_of_pushes(writers: Writers, run_folder: pathlib.Path) -> None:
-    writers.write_staleness(Counters(9, 64, 512, 3, 32), {"0": [4, 0, 5], "1": []})
+    writers.add_staleness(Counters(9, 64, 512, 3, 32), {"0": [4, 0, 5], "1": []})
+    writers.flush()
     writers.close()
     (plugin, tag, step, bins), (_, other, _, nothing) = events(run_folder)
     assert (plugin, tag, step) == ("histograms", "worker_0/staleness_histogram", 512)

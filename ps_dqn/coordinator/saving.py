@@ -1,0 +1,70 @@
+"""The checkpoints of a run: a newest now and then and at the end, and the best."""
+
+import time
+
+from ps_dqn.parameter_server.store import ParameterStore
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.disk import Disk
+from ps_dqn.state import Counters, State
+
+# From one try to write a checkpoint to the next, where that fails (seconds); and tries at the end.
+RETRY_SECONDS, LAST_TRIES = 5.0, 3
+_WHAT = "checkpoints"
+
+
+class Saving:
+    """Saves what the parameter servers hold."""
+
+    def __init__(
+        self, store: ParameterStore, checkpoints: Checkpoints, disk: Disk, period: float
+    ) -> None:
+        """Has saved nothing; knows what earlier sessions have.
+
+        Args:
+            store: the parameter servers.
+            checkpoints: where they are kept.
+            disk: hears of writes that fail.
+            period: from one newest checkpoint to the next (seconds).
+        """
+        self._store, self._checkpoints, self._disk = store, checkpoints, disk
+        self._period = period
+        newest = checkpoints.newest()
+        self.best_return = checkpoints.best_return()
+        self.seconds_before = newest.seconds if newest else 0.0
+        self._due = time.perf_counter() + period
+
+    def now_and_then(self, seconds: float) -> bool:
+        """Saves where it is time; whether it did. Takes the training so far (seconds)."""
+        if time.perf_counter() < self._due:
+            return False
+        is_saved = self._newest(seconds)
+        self._due = time.perf_counter() + (self._period if is_saved else RETRY_SECONDS)
+        return is_saved
+
+    def best(self, counters: Counters, mean: float, seconds: float) -> None:
+        """Saves what was evaluated, if it is as good as the best so far.
+
+        Args:
+            counters: when it was frozen.
+            mean: return of the evaluation.
+            seconds: training so far.
+        """
+        if mean < self.best_return:
+            return
+        network = self._store.frozen()
+        state = State(network, network, network, (), counters)
+        if self._disk.write(_WHAT, lambda: self._checkpoints.save_best(state, seconds, mean)):
+            self.best_return = mean
+
+    def last(self, seconds: float) -> bool:
+        """Saves at the end of the run, in several tries; whether it could."""
+        for attempt in range(LAST_TRIES):
+            if attempt:
+                time.sleep(1.0)
+            if self._newest(seconds):
+                return True
+        return False
+
+    def _newest(self, seconds: float) -> bool:
+        state = self._store.state()
+        return self._disk.write(_WHAT, lambda: self._checkpoints.save_newest(state, seconds))

@@ -1,0 +1,127 @@
+"""When checkpoints are written, and what happens where that fails."""
+
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ps_dqn.coordinator import saving
+from ps_dqn.coordinator.saving import Saving
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.disk import Disk
+from ps_dqn.state import Counters, State
+
+COUNTERS = Counters(1, 64, 512, 3, 64)
+
+
+class Clock:
+    """`time`, by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Store:
+    """Parameter servers that hold one vector."""
+
+    def state(self) -> State:
+        return State(self.frozen(), self.frozen(), self.frozen(), (), COUNTERS)
+
+    def frozen(self) -> np.ndarray:
+        return np.ones(3, np.float32)
+
+
+class Case:
+    """Saving every 60 seconds, on a disk that may be full."""
+
+    def __init__(self, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
+        self.clock, self.said = Clock(), []
+        monkeypatch.setattr(saving, "time", self.clock)
+        self.checkpoints = Checkpoints(folder, keep=1)
+        for name in ("save_newest", "save_best"):
+            monkeypatch.setattr(self.checkpoints, name, self._unless_full(name))
+        self.tries, self.full_for = 0, 0
+        store: Any = Store()
+        self.saving = Saving(store, self.checkpoints, Disk(self.said.append), period=60.0)
+
+    def _unless_full(self, name: str) -> Any:
+        save = getattr(self.checkpoints, name)
+
+        def tried(*args: Any) -> Any:
+            self.tries += 1
+            if self.tries <= self.full_for:
+                raise OSError(28, "full")
+            return save(*args)
+
+        return tried
+
+
+@pytest.fixture
+def case(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    return Case(tmp_path, monkeypatch)
+
+
+def test_a_newest_checkpoint_now_and_then(case):
+    assert case.checkpoints.newest() is None
+    assert not case.saving.now_and_then(1.0)
+    case.clock.now += 61
+    assert case.saving.now_and_then(62.0)
+    assert not case.saving.now_and_then(62.5)
+    assert case.checkpoints.newest().seconds == 62.0
+    assert (case.tries, case.said) == (1, [])
+
+
+def test_a_try_that_failed_is_made_again_soon(case):
+    case.full_for = 2
+    case.clock.now += 61
+    assert not case.saving.now_and_then(61.0)
+    assert not case.saving.now_and_then(61.1)
+    assert case.tries == 1
+    for _ in range(2):
+        case.clock.now += saving.RETRY_SECONDS + 0.1
+        saved = case.saving.now_and_then(70.0)
+    assert saved
+    assert case.tries == 3
+    assert [line.partition(" (")[0] for line in case.said] == [
+        "checkpoints cannot be written",
+        "checkpoints are written again",
+    ]
+
+
+def test_the_best_is_saved_and_so_is_one_as_good(case):
+    assert case.saving.best_return == -math.inf
+    for mean, best in ((5.0, 5.0), (4.0, 5.0), (5.0, 5.0), (6.0, 6.0)):
+        case.saving.best(COUNTERS, mean, 1.0)
+        assert case.saving.best_return == case.checkpoints.best().eval_return == best
+    assert case.tries == 3
+
+
+def test_a_best_that_could_not_be_written_is_none(case):
+    case.full_for = 1
+    case.saving.best(COUNTERS, 5.0, 1.0)
+    assert case.saving.best_return == -math.inf
+    case.saving.best(COUNTERS, 4.0, 2.0)
+    assert case.saving.best_return == 4.0
+
+
+@pytest.mark.parametrize(("full_for", "is_saved"), [(0, True), (2, True), (3, False)])
+def test_the_last_is_tried_several_times(case, full_for, is_saved):
+    case.full_for = full_for
+    assert case.saving.last(9.0) is is_saved
+    assert (case.checkpoints.newest() is not None) is is_saved
+
+
+def test_what_earlier_sessions_saved_is_known(case, tmp_path):
+    case.saving.best(COUNTERS, 5.0, 1.0)
+    case.saving.last(9.0)
+    store: Any = Store()
+    again = Saving(store, Checkpoints(tmp_path, keep=1), Disk(print), 60.0)
+    assert (again.best_return, again.seconds_before) == (5.0, 9.0)

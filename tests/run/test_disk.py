@@ -1,0 +1,68 @@
+"""Writes that fail for a while: told once, counted, and made good."""
+
+import errno
+import os
+import pathlib
+
+import pytest
+
+from ps_dqn.run.disk import Appended, Disk
+
+
+def full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_write_that_fails_is_told_once_until_it_works_again() -> None:
+    said: list[str] = []
+    disk = Disk(said.append)
+    done: list[int] = []
+    assert disk.write("rows", lambda: done.append(1))
+    assert said == []
+    assert not disk.write("rows", full)
+    assert not disk.write("rows", full)
+    assert said == [
+        "rows cannot be written (No space left on device): training goes on, and it is tried again"
+    ]
+    assert disk.write("others", lambda: done.append(2))
+    assert disk.write("rows", lambda: done.append(3))
+    assert said[1:] == ["rows are written again"]
+    assert (disk.failures, done) == (2, [1, 2, 3])
+
+
+def test_errors_that_are_not_the_disks_are_raised() -> None:
+    with pytest.raises(ValueError, match="a mistake"):
+        Disk(print).write("rows", lambda: int("a mistake"))
+
+
+class FullDisk:
+    """`os.pwrite` with so much room left in all."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int):
+        self.room, self._write = room, os.pwrite
+        monkeypatch.setattr(os, "pwrite", self._pwrite)
+
+    def _pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
+        if not self.room:
+            full()
+        written = self._write(descriptor, data[: self.room], offset)
+        self.room -= written
+        return written
+
+
+def test_a_piece_is_written_whole_or_waits(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(b"before\n")
+    file, disk = Appended(path), FullDisk(monkeypatch, room=9)
+    file.write(b"first\n")
+    for piece in (b"second\n", b"third\n"):
+        with pytest.raises(OSError, match="No space"):
+            file.write(piece)
+        assert path.read_bytes() == b"before\nfirst\n"  # no half of a row
+    disk.room = 100
+    file.write(b"fourth\n")
+    assert path.read_bytes() == b"before\nfirst\nsecond\nthird\nfourth\n"
+    file.close()
+    file.close()
