@@ -118,7 +118,8 @@ def is_face(name: str) -> bool:
 
 def test_environments_and_replay_need_no_tensorflow() -> None:
     # They are NumPy, so that whoever replaces them needs nothing else.
-    files = [ROOT / "ps_dqn" / "environments.py", *(ROOT / "ps_dqn" / "replay").glob("*.py")]
+    folders = [ROOT / "ps_dqn" / name for name in ("environments", "replay")]
+    files = [path for folder in folders for path in folder.glob("*.py")]
     files += (ROOT / "ps_dqn" / "config").glob("*.py")
     assert len(files) > 10
     for path in files:
