@@ -38,6 +38,14 @@ class Environment:
         "(async), or the environment's own vector form where it has one, else sync (auto).",
         choices=("auto", "sync", "async"),
     )
+    env_timeout: float = option(
+        60.0,
+        "With vectorization=async, a step of a worker's environments that takes longer has failed: "
+        "their processes are ended, and they are made anew (seconds).",
+        low=0.1,
+        finite=False,
+        needs={"vectorization": ("async",)},
+    )
     frame_stack: int = option(
         1,
         "Observations are this many frames, the newest last: replay keeps each frame once. An "

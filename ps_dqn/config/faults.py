@@ -1,4 +1,4 @@
-"""How long the run waits for tasks that do not answer."""
+"""What the run stands: tasks that do not answer, environments that fail."""
 
 import dataclasses
 
@@ -8,11 +8,16 @@ from ps_dqn.config.options import option
 # so long; and until its first one has ended (seconds).
 USUAL_TIMES, LEAST_SECONDS, FIRST_SECONDS = 20.0, 60.0, 600.0
 ANSWER_SECONDS = 6.0
+# What environments may do wrong: raise; say what is not finite, or no observation or reward at all;
+# not answer; be gone.
+ENV_FAILURES = ("raised", "not_finite", "malformed", "hung", "vanished")
+# Their failures are counted over so much of a worker's experience (environment steps).
+FAILURE_WINDOW = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Faults:
-    """How long the run waits for tasks that do not answer."""
+    """What the run stands: tasks that do not answer, environments that fail."""
 
     worker_timeout: float | None = option(
         None,
@@ -45,4 +50,10 @@ class Faults:
         "(seconds).",
         low=0.0,
         finite=False,
+    )
+    max_env_failures: int = option(
+        100,
+        f"Failures of environments within {FAILURE_WINDOW:,} environment steps of a worker; with "
+        "more than these the run ends, with a checkpoint (failures).",
+        low=0,
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator.dispatch import LOST, Schedule
+from ps_dqn.coordinator.env_failures import EnvFailures
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.rounds import Rounds
 from ps_dqn.coordinator.saving import Saving
@@ -45,7 +46,7 @@ class Result:
     """How a run ended."""
 
     reason: str  # "solved", "finished" or "stopped"
-    is_saved: bool  # its last checkpoint could be written
+    errors: list[str]  # what went wrong, for people
     seconds: float  # of training, earlier sessions of a resumed run included
     counters: Counters
     evaluation: Evaluation | None  # the last one
@@ -83,6 +84,7 @@ class Training:
         self._evaluations = Evaluations(config.run, closures, schedule)
         self._in_a_row = 0
         self._warned = False
+        self._env_failures = EnvFailures(config.faults.max_env_failures, observer.say)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
         self._closures_lost = 0
         self._window = Window(config, tasks.num_workers)
@@ -115,10 +117,10 @@ class Training:
         self._drain()
         if self._reason == "finished":
             self._evaluate_finally()
-        is_saved = self._saving.last(self._seconds())
+        errors = [self._env_failures.too_many, self._saving.last(self._seconds())]
         return Result(
             self._reason,
-            is_saved,
+            [error for error in errors if error],
             self._seconds(),
             self._store.counters(),
             self._evaluation,
@@ -160,6 +162,7 @@ class Training:
         self._window.measure(report)
         self._tasks.reported(int(report.worker))
         self._warn(report)
+        self._env_failures.hear(report)
         if not self._reason:
             if not report.exchanges:
                 self._count_afresh()  # a worker may have died half-way through a push
@@ -223,7 +226,7 @@ class Training:
         self._saving.best(evaluation.counters, mean, self._seconds())
 
     def _over(self) -> bool:
-        if self._stop_requested:
+        if self._stop_requested or self._env_failures.too_many:
             self._reason = STOPPED
         elif self._in_a_row >= EVALUATIONS_IN_A_ROW:
             self._reason = "solved"

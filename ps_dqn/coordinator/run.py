@@ -105,8 +105,9 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         schedule.close()
     context.signals.left_tasks()
     _conclude(context, result, start_seconds, network, observer.disk)
-    if not result.is_saved:
-        context.say("error: the last checkpoint could not be written: it ends with the one before")
+    for error in result.errors:
+        context.say(f"error: {error}")
+    if result.errors:
         return FAILED
     return context.signals.exit_code(is_over=result.reason != STOPPED)
 

@@ -56,14 +56,14 @@ class Saving:
         if self._disk.write(_WHAT, lambda: self._checkpoints.save_best(state, seconds, mean)):
             self.best_return = mean
 
-    def last(self, seconds: float) -> bool:
-        """Saves at the end of the run, in several tries; whether it could."""
+    def last(self, seconds: float) -> str:
+        """Saves at the end of the run, in several tries; what went wrong, or an empty text."""
         for attempt in range(LAST_TRIES):
             if attempt:
                 time.sleep(1.0)
             if self._newest(seconds):
-                return True
-        return False
+                return ""
+        return "the last checkpoint could not be written: --resume goes on from the one before it"
 
     def _newest(self, seconds: float) -> bool:
         state = self._store.state()

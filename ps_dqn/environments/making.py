@@ -15,6 +15,7 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
+from ps_dqn.environments.guard import Guard
 from ps_dqn.errors import UsageError
 
 # Steps that are timed at most, and how long that may take (seconds).
@@ -82,8 +83,13 @@ def spec_of(env: VectorEnv) -> EnvironmentSpec:
     )
 
 
-def make_vector(config: Environment, num_envs: int) -> VectorEnv:
+def make_vector(config: Environment, num_envs: int, folder: str | None = None) -> VectorEnv:
     """Makes environments that are stepped together.
+
+    Args:
+        config: which.
+        num_envs: how many.
+        folder: where their failures are written down; None: they are raised.
 
     Raises:
         UsageError: they cannot be made, or a DQN cannot act in them.
@@ -92,15 +98,7 @@ def make_vector(config: Environment, num_envs: int) -> VectorEnv:
     if config.env_module:
         user_code.import_module(f"--env_module={config.env_module}", config.env_module)
     try:
-        mode = None if config.vectorization == "auto" else config.vectorization
-        env = gymnasium.make_vec(config.env_id, num_envs, vectorization_mode=mode, **kwargs)
-        wrappers = _wrappers(config, env.single_observation_space)
-        if wrappers:
-            env.close()
-            mode = "async" if config.vectorization == "async" else "sync"
-            env = gymnasium.make_vec(
-                config.env_id, num_envs, vectorization_mode=mode, wrappers=wrappers, **kwargs
-            )
+        env = _make(config, num_envs, kwargs, folder)
     except Exception as error:  # whatever an environment's own code raises
         raise UsageError(
             f"--env_id={config.env_id}: cannot be made ({user_code.one_line(error)}). Is it "
@@ -108,6 +106,32 @@ def make_vector(config: Environment, num_envs: int) -> VectorEnv:
         ) from error
     _check_spaces(config, env)
     return env
+
+
+def _make(
+    config: Environment, num_envs: int, kwargs: dict[str, Any], folder: str | None
+) -> VectorEnv:
+    """An environment's own vector form as it is; others in wrappers, the guard first."""
+    mode = None if config.vectorization == "auto" else config.vectorization
+    with contextlib.closing(
+        gymnasium.make_vec(config.env_id, 1, vectorization_mode=mode, **kwargs)
+    ) as looked_at:
+        wrappers = _wrappers(config, looked_at.single_observation_space)
+        has_own_form = looked_at.spec is not None and looked_at.spec.vector_entry_point is not None
+    if mode is None and has_own_form and not wrappers:
+        return gymnasium.make_vec(config.env_id, num_envs, **kwargs)
+    if folder is not None:
+        recipe = {
+            "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
+        }  # fmt: skip
+        wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
+    return gymnasium.make_vec(
+        config.env_id,
+        num_envs,
+        vectorization_mode=mode or "sync",
+        wrappers=wrappers,
+        **kwargs,
+    )
 
 
 def _wrappers(config: Environment, space: gymnasium.Space) -> list[_Wrap]:

@@ -1,12 +1,26 @@
 """Environments that are stepped together; every step says which of its rows are real."""
 
-from typing import NamedTuple
+import contextlib
+import functools
+import math
+import multiprocessing
+import traceback
+from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from ps_dqn.config import Environment
+from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.environments import making
+from ps_dqn.environments.guard import INFO
+
+_NONE = np.zeros(0, np.int64)
+# What a vector raises whose processes do not answer, or are gone.
+_BROKEN: dict[str, tuple[type[BaseException], ...]] = {
+    "hung": (multiprocessing.TimeoutError,),
+    "vanished": (EOFError, ConnectionError),
+}
 
 
 class Step(NamedTuple):
@@ -23,34 +37,54 @@ class Step(NamedTuple):
     # have theirs in `next_observations`; their next step is the reset.
     final_envs: np.ndarray  # int [e]
     final_observations: np.ndarray  # [e, …]
+    # Environments that failed in this step: their episodes were cut off before it.
+    failed_envs: np.ndarray = _NONE  # int [f]
     # What the network remembered before it, float32 [E, S]; whoever acts adds it.
     states: np.ndarray | None = None
 
 
 class Environments:
-    """A vector environment that hides how it resets: every step says which rows are real."""
+    """A vector environment that hides how it resets: every step says which rows are real.
 
-    def __init__(self, config: Environment, num_envs: int):
+    What an environment does wrong is in no row that is real: its episode ends before it, as if time
+    were up, and another one begins. The guard of each environment sees to that; of vectors that
+    have no single environments, rows are not real from the failure to the episode's end.
+    """
+
+    def __init__(self, config: Environment, num_envs: int, folder: str = ""):
         """Makes E = `num_envs` environments.
+
+        Args:
+            config: which.
+            num_envs: how many.
+            folder: where failures are written down.
 
         Raises:
             UsageError: they cannot be made, or a DQN cannot act in them.
         """
-        self._env = making.make_vector(config, num_envs)
+        self._make = functools.partial(making.make_vector, config, num_envs, folder)
+        self._env = self._make()
+        self._timeout = config.env_timeout if config.vectorization == "async" else math.inf
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.spec = making.spec_of(self._env)
         self._action_start = int(making.actions_of(self._env).start)
         self._action_dtype = self._env.action_space.dtype
+        self._is_real = np.issubdtype(self.spec.observation_dtype, np.floating)
         self._resetting = np.zeros(num_envs, np.bool_)
+        self._failed = np.zeros(num_envs, np.bool_)  # since their episodes began
+        self._reset_seeds = np.random.default_rng()
         self.num_envs = num_envs
         self.num_actions = self.spec.num_actions
         self.observations = np.zeros(0)
+        self.failures = dict.fromkeys(ENV_FAILURES, 0)  # so far, by kind
 
     def reset(self, seed: int) -> None:
         """Starts every environment anew, reproducibly."""
+        self._reset_seeds = np.random.default_rng(seed)
         observations, _ = self._env.reset(seed=seed)
         self.observations = self._stored(observations)
         self._resetting = np.zeros(self.num_envs, np.bool_)
+        self._failed = np.zeros(self.num_envs, np.bool_)
 
     def step(self, actions: np.ndarray) -> Step:
         """Acts in every environment; `observations` are what to act on next.
@@ -59,37 +93,110 @@ class Environments:
             actions: counted from 0, int [E].
         """
         chosen = (actions + self._action_start).astype(self._action_dtype)
-        observations, rewards, terminated, truncated, infos = self._env.step(chosen)
+        try:
+            observations, rewards, terminated, truncated, infos = self._step(chosen)
+        except Exception as error:  # of all environments together: no guard was there
+            return self._make_anew(actions, error)
         done = terminated | truncated
-        is_transition = ~self._resetting
         observations = self._stored(observations)
-        final_envs = np.flatnonzero(done)
+        failed_envs = self._take_failures(infos, observations, rewards)
+        is_transition = ~(self._resetting | self._failed)
+        final_envs = np.flatnonzero(done & ~self._failed)
         final_observations = observations[final_envs]
         if self._mode == AutoresetMode.NEXT_STEP:
             self._resetting = done
             final_envs, final_observations = final_envs[:0], final_observations[:0]
-        elif self._mode == AutoresetMode.SAME_STEP and done.any():
+        elif self._mode == AutoresetMode.SAME_STEP and final_envs.size:
             final_observations = self._stored(np.stack(list(infos["final_obs"][final_envs])))
-        elif done.any():
+        elif self._mode == AutoresetMode.DISABLED and done.any():
             fresh, _ = self._env.reset(options={"reset_mask": done})
-            observations[final_envs] = fresh[final_envs]
-        before, self.observations = self.observations, observations
-        return Step(
-            observations=before,
+            observations[done] = fresh[done]
+        step = Step(
+            observations=self.observations,
             actions=actions,
-            rewards=rewards,
-            terminated=terminated,
-            truncated=truncated,
+            rewards=np.where(self._failed, 0.0, rewards),
+            terminated=terminated & ~self._failed,
+            truncated=truncated & ~self._failed,
             is_transition=is_transition,
             next_observations=observations,
             final_envs=final_envs,
             final_observations=final_observations,
+            failed_envs=failed_envs,
         )
+        self.observations = observations
+        self._failed &= ~done
+        return step
 
     def close(self) -> None:
         """Ends the environments and any process of theirs."""
         self._env.close()
 
+    def _step(self, actions: np.ndarray) -> Any:
+        if isinstance(self._env, AsyncVectorEnv) and math.isfinite(self._timeout):
+            self._env.step_async(actions)
+            return self._env.step_wait(timeout=self._timeout)
+        return self._env.step(actions)
+
+    def _take_failures(
+        self, infos: dict[str, Any], observations: np.ndarray, rewards: np.ndarray
+    ) -> np.ndarray:
+        """Notes what failed; observations that are not finite become those before.
+
+        Returns:
+            The environments that failed and had not before in this episode, int [f].
+        """
+        kinds = np.broadcast_to(np.asarray(infos.get(INFO, 0), np.int64), self.num_envs).copy()
+        total = rewards.sum() + (observations.sum() if self._is_real else 0)
+        if not math.isfinite(total):
+            axes = tuple(range(1, observations.ndim))
+            is_finite = np.isfinite(observations).all(axis=axes) & np.isfinite(rewards)
+            kinds[(kinds == 0) & ~is_finite] = 1 + ENV_FAILURES.index("not_finite")
+            observations[~is_finite] = self.observations[~is_finite]
+        if not kinds.any():
+            return _NONE
+        new = np.flatnonzero((kinds > 0) & ~self._failed)
+        for env in new:
+            self.failures[ENV_FAILURES[kinds[env] - 1]] += 1
+        self._failed |= kinds > 0
+        return new
+
+    def _make_anew(self, actions: np.ndarray, error: Exception) -> Step:
+        """Other environments in the place of these, none of which has made a step."""
+        traceback.print_exc()  # into the worker's log
+        kind = next((kind for kind, types in _BROKEN.items() if isinstance(error, types)), "raised")
+        self.failures[kind] += 1
+        before, failed_envs = self.observations, np.flatnonzero(~self._failed)
+        _abandon(self._env)
+        self._env = self._make()
+        self.reset(int(self._reset_seeds.integers(2**31)))
+        nothing = np.zeros(self.num_envs, np.bool_)
+        return Step(
+            observations=before,
+            actions=actions,
+            rewards=np.zeros(self.num_envs),
+            terminated=nothing,
+            truncated=nothing,
+            is_transition=nothing,
+            next_observations=self.observations,
+            final_envs=_NONE,
+            final_observations=self.observations[:0],
+            failed_envs=failed_envs,
+        )
+
     def _stored(self, observations: np.ndarray) -> np.ndarray:
         # A copy: some environments reuse their buffer, and TensorFlow may still read ours.
         return np.array(observations, self.spec.observation_dtype)
+
+
+def _abandon(env: VectorEnv) -> None:
+    """Ends environments that may not answer any more."""
+    if isinstance(env, AsyncVectorEnv):
+        for process, pipe in zip(env.processes, env.parent_pipes, strict=True):
+            process.kill()
+            process.join()
+            if pipe is not None:
+                pipe.close()
+        env.closed = True  # it would ask them all to end, and wait
+        return
+    with contextlib.suppress(Exception):
+        env.close()

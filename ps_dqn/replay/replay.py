@@ -96,6 +96,8 @@ class Replay(Memory):
             UsageError: frames are to be stored one by one, and an observation is not the stack
                 before it moved by one frame.
         """
+        if step.failed_envs.size:
+            self._ring.cut_off(step.failed_envs)
         ends = np.where(step.terminated, TERMINATED, np.where(step.truncated, TRUNCATED, CONTINUES))
         self.write(
             Rows(

@@ -125,6 +125,18 @@ class Ring:
             rows = rows._replace(observations=observations[:, -1])
         self._write(rows)
 
+    def cut_off(self, envs: np.ndarray) -> None:
+        """The episodes of environments end with their newest rows, as if time were up.
+
+        What they led to must be written next, as a row that is no transition.
+        """
+        envs = envs[self._continues[envs]]
+        positions = self.written[envs] - 1
+        where = envs * self.per_env + positions % self.per_env
+        self.ends[where] = np.where(self.ends[where] == CONTINUES, TRUNCATED, self.ends[where])
+        if self._checksums is not None:
+            self._checksums.update(where, positions)
+
     def oldest(self) -> np.ndarray:
         """The first position of each environment whose observation can be read, int64 [E]."""
         stored = self._frames.oldest(np.arange(len(self.written)))

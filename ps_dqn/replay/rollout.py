@@ -62,6 +62,8 @@ class RolloutBuffer(Memory):
     def append(self, step: Step) -> None:
         """Takes one step of every environment; at most T until the next sample."""
         t, rollout = self._made, self._rollout
+        if t:
+            rollout.continues[t - 1, step.failed_envs] = 0  # cut off there
         rollout.observations[t] = step.observations
         rollout.actions[t] = step.actions
         rollout.rewards[t] = step.rewards

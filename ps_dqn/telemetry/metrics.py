@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from ps_dqn.config.faults import ENV_FAILURES
+
 # Where a worker's time goes: into its work, and the rest. Waiting is for other workers, in rounds;
 # dispatch is for the coordinator, from the end of one closure to the beginning of the next;
 # evaluation is playing for others to see. Learning, pulls and pushes may go on beside the
@@ -124,6 +126,13 @@ _PHASES = Family(
 )
 
 
+_ENV_FAILURES = Family(
+    "ps_dqn_env_failures_total",
+    "Failures of environments, none of which is learned from.",
+    "kind",
+)
+
+
 def _gauge(name: str, help_text: str) -> Family:
     return Family(f"ps_dqn_{name}", help_text)
 
@@ -172,6 +181,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("wire/shard_balance", "mean load"),
     # Time for an update, as a multiple of the median worker's.
     Metric("workers/slowest", "median worker's time", worker="slowness"),
+    *(
+        Metric(f"env_failures/{kind}", "failures", total(f"env_{kind}"), worker=f"env_{kind}",
+               prometheus=_ENV_FAILURES, key=kind)
+        for kind in ENV_FAILURES
+    ),
     *(
         Metric(f"time/{phase}", "s", total(f"time_{phase}"), worker=f"time_{phase}",
                prometheus=_PHASES, key=phase)

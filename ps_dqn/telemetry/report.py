@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import metrics
 
@@ -52,6 +53,11 @@ class Report(_Fields):
     def exchanges(self) -> float:
         """Pulls and pushes there and back."""
         return self._sum(metrics.EXCHANGES)
+
+    @property
+    def env_failures(self) -> dict[str, float]:
+        """Failures of environments, by kind."""
+        return {kind: getattr(self, f"env_{kind}") for kind in ENV_FAILURES}
 
     def _sum(self, measures: tuple[str, ...]) -> float:
         return sum(float(getattr(self, measure)) for measure in measures)

@@ -22,6 +22,7 @@ class Gathered:
 
     env_steps: int = 0
     returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
+    failures: dict[str, int] = dataclasses.field(default_factory=dict)  # of environments, by kind
 
 
 def epsilon_greedy(
@@ -46,17 +47,26 @@ def epsilon_greedy(
 class Actor:
     """Collects with epsilon-greedy actions into a memory."""
 
-    def __init__(self, config: Config, worker: int, folder: pathlib.Path | None = None):
+    def __init__(
+        self,
+        config: Config,
+        worker: int,
+        folder: pathlib.Path | None = None,
+        failures: pathlib.Path | None = None,
+    ):
         """Makes the environments and the memory.
 
         Args:
             config: the experiment.
             worker: index; seeds differ by it.
             folder: where replay is kept; None keeps it in memory.
+            failures: where failures of environments are written down; None: where files do not
+                last.
         """
         num_envs = config.environment.envs_per_worker
         seeds = np.random.SeedSequence([config.run.seed, worker]).spawn(3)
-        self.environments = Environments(config.environment, num_envs)
+        self.environments = Environments(config.environment, num_envs, str(failures or ""))
+        self._failures_before = dict(self.environments.failures)
         self.environments.reset(int(seeds[0].generate_state(1)[0]) % 2**31)
         self._exploration = np.random.default_rng(seeds[1])
         spec = self.environments.spec
@@ -86,6 +96,7 @@ class Actor:
         begins = ~step.is_transition
         begins[step.final_envs] = True
         self._states = np.where(begins[:, None], np.float32(0), states)
+        self._running_returns[step.failed_envs] = 0
         self._running_returns += np.where(step.is_transition, step.rewards, 0)
         ended = np.flatnonzero(step.terminated | step.truncated)
         self._gathered.returns.extend(self._running_returns[ended])
@@ -95,6 +106,9 @@ class Actor:
     def take_gathered(self) -> Gathered:
         """What was collected since the last call."""
         gathered, self._gathered = self._gathered, Gathered()
+        now, before = self.environments.failures, self._failures_before
+        gathered.failures = {kind: now[kind] - before[kind] for kind in now}
+        self._failures_before = dict(now)
         return gathered
 
     def close(self) -> None:
@@ -125,6 +139,7 @@ class Evaluation:
         num_actions = self.environments.num_actions
         actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions)
         step = self.environments.step(actions)
+        self._returns[step.failed_envs] = 0  # and another episode is played
         self._returns += np.where(self._playing, step.rewards, 0)
         self._playing &= ~(step.terminated | step.truncated)
         self._steps += 1

@@ -70,21 +70,26 @@ class WorkerHost:
         begin = Begin(*arrays)
         self._open(begin.session, begin.config)
         if self._learning is None:
-            folder = None
-            if self._config.replay.replay_files:
-                folder = self._folder(begin.run_id.decode())
-            sizes = Sizes(*map(int, begin.sizes))
-            self._learning = Session(self._config, self._session, self._worker, sizes, folder)
+            own, sizes = self._own_folder(begin.run_id.decode()), Sizes(*map(int, begin.sizes))
+            replay = self._replay_folder(own) if self._config.replay.replay_files else None
+            failures = own and own / "env_failures"
+            self._learning = Session(
+                self._config, self._session, self._worker, sizes, replay, failures
+            )
         return self._learning.begin(Tickets(*map(int, begin.tickets)))
 
-    def _folder(self, run_id: str) -> pathlib.Path:
+    def _own_folder(self, run_id: str) -> pathlib.Path | None:
+        """Where this worker may keep files of a run."""
+        return self._worker_dir and self._worker_dir / f"{run_id}-worker-{self._worker}"
+
+    def _replay_folder(self, own: pathlib.Path | None) -> pathlib.Path:
         """Where this worker keeps the replay of a run."""
-        if self._worker_dir is None:
+        if own is None:
             raise UsageError(
                 f"--replay_files: worker {self._worker} has no place for them; start it with "
                 f"--worker_dir"
             )
-        return self._worker_dir / f"{run_id}-worker-{self._worker}" / "replay"
+        return own / "replay"
 
     def _evaluate_begin(self, *arrays: Any) -> np.ndarray:
         """Starts an evaluation, from the fields of `EvaluateBegin`; the first observations."""

@@ -50,6 +50,7 @@ class Session:
         worker: int,
         sizes: Sizes,
         folder: pathlib.Path | None,
+        failures: pathlib.Path | None = None,
     ):
         """Makes the environments and the replay, and reads the local optimizer if it was saved.
 
@@ -59,10 +60,11 @@ class Session:
             worker: index.
             sizes: of the run.
             folder: where replay and the optimizer are kept; None keeps them in memory.
+            failures: see `Actor`.
         """
         self._config, self._worker, self._num_workers = config, worker, sizes.num_workers
         self._folder = folder
-        self.actor = Actor(config, worker, folder)
+        self.actor = Actor(config, worker, folder, failures)
         # TensorFlow's, of acting and learning.
         self._seeds = np.random.default_rng([config.run.seed, worker, 0x5EED])
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
@@ -278,6 +280,8 @@ class Session:
         self._episodes += len(gathered.returns)
         self.tally.add("env_steps", gathered.env_steps)
         self.tally.returns.extend(gathered.returns)
+        for kind, failures in gathered.failures.items():
+            self.tally.add(f"env_{kind}", failures)
 
 
 def _is_finite(array: np.ndarray) -> bool:

@@ -33,7 +33,7 @@ def make_result(num_workers: int) -> Result:
     }  # fmt: skip
     return Result(
         reason="finished",
-        is_saved=True,
+        errors=[],
         seconds=20.0,
         counters=Counters(8, 80, 1000, 3, 40),
         evaluation=None,

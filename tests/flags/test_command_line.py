@@ -63,6 +63,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "robust": {
         "aggregation": "trimmed_mean",
         "outer_optimizer": "nesterov",
+        "vectorization": "async",
         "munchausen": False,
         "value_distribution": "none",
     },

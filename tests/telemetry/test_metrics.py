@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.reports import report
 
+from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import metrics
 from ps_dqn.telemetry.metrics import PHASES
@@ -63,7 +64,7 @@ def test_train_row() -> None:
             td_loss=6.0, q_values=8.0, grad_norm=2.0, staleness=6, staleness_max=4, epsilon=0.1,
             withheld_outliers=2, withheld_not_finite=1, replay_size=40, bytes_pulled=480,
             bytes_pushed=320, time_acting=1.5, time_pull=0.75, time_push=1.5, time_waiting=100.0,
-            pull_max=0.125, push_max=1.25, pull_took=0.75, push_took=2.0,
+            pull_max=0.125, push_max=1.25, pull_took=0.75, push_took=2.0, env_raised=2,
         ),
         # The same worker again: its replay's size replaces the one before. It has not pulled.
         report(worker=1, epsilon=math.nan, replay_size=60),
@@ -98,6 +99,7 @@ def test_train_row() -> None:
         "wire/push_ms_max": 1250.0,
         "wire/shard_balance": 1.25,
         "workers/slowest": 1.0,
+        **{f"env_failures/{kind}": 2.0 * (kind == "raised") for kind in ENV_FAILURES},
         **{f"time/{phase}": times.get(phase, 0.0) for phase in PHASES},
     }
     assert row == pytest.approx(expected)

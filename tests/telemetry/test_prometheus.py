@@ -48,6 +48,7 @@ RUN = RunFigures(
         "push/applied": 70.0,
         "push/refused": 2.0,
         "push/withheld": 0.0,
+        "env_failures/hung": 4.0,
         **{f"time/{phase}": float(i) for i, phase in enumerate(PHASES)},
     },
 )
@@ -71,6 +72,7 @@ RUN_SAMPLES = {
     "ps_dqn_pushes_total{outcome=applied}": 70,
     "ps_dqn_pushes_total{outcome=refused}": 2,
     "ps_dqn_pushes_total{outcome=withheld}": 0,
+    "ps_dqn_env_failures_total{kind=hung}": 4,
     "ps_dqn_closures_lost_total": 3,
     "ps_dqn_failed_writes_total": 2,
     "ps_dqn_phase_seconds_total{phase=environment}": 0,

@@ -1,0 +1,194 @@
+"""Watches over one environment: what it does wrong ends its episode, and is never learned from.
+
+An environment may raise, or say what is no observation or no reward. The step is then no
+transition: the episode is cut off before it, as if time were up, and the environment is made anew.
+What was done since it was last seeded is kept, so that the failure can be made again
+(`python -m ps_dqn.reproduce`).
+
+The first wrapper around an environment, so that others see what is whole.
+"""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import sys
+import tempfile
+import traceback
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from ps_dqn.config.faults import ENV_FAILURES
+
+# Where a step's info has what went wrong: its place in `ENV_FAILURES`, from 1.
+INFO = "ps_dqn_failure"
+# A seed is said anew with the first episode after so many actions, so that no more are to be made
+# again.
+MOST_ACTIONS = 10_000
+# Resets in a row that may fail.
+RESETS = 3
+# Of each process: failures that are written down.
+MOST_WRITTEN = 5
+FORMAT = 1  # of the file
+_written = 0
+
+
+class Failure(Exception):  # noqa: N818 - it is none of the program's
+    """What an environment did wrong: its kind, and a text."""
+
+    def __init__(self, kind: str, text: str):
+        super().__init__(text)
+        self.kind = kind
+
+
+class Guard(gymnasium.Wrapper):
+    """One environment, whose failures become episodes that are cut off."""
+
+    def __init__(self, env: gymnasium.Env, recipe: dict[str, Any], folder: str):
+        """Watches over an environment.
+
+        Args:
+            env: it.
+            recipe: how to make another: `env_id`, `env_module`, `env_kwargs`.
+            folder: where failures are written down.
+        """
+        super().__init__(env)
+        self._recipe, self._folder = recipe, folder
+        self._seeds = np.random.default_rng()
+        self._seed = 0  # that was said last
+        self._episodes: list[list[int]] = []  # actions since then
+        self._num_actions = MOST_ACTIONS  # the first reset says a seed
+        self._observation: Any = None
+        space = env.observation_space
+        self._box = space if isinstance(space, gymnasium.spaces.Box) else None
+        self._is_real = self._box is not None and np.issubdtype(self._box.dtype, np.floating)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode; what fails is tried again in an environment made anew.
+
+        Raises:
+            Failure: it fails again and again.
+        """
+        if seed is not None:
+            self._seeds = np.random.default_rng(seed)
+        for attempt in range(RESETS):
+            if seed is None and (attempt or self._num_actions >= MOST_ACTIONS):
+                seed = int(self._seeds.integers(2**31))
+            if seed is not None:
+                self._seed, self._episodes, self._num_actions = seed, [], 0
+            self._episodes.append([])
+            try:
+                observation, info = self.env.reset(seed=seed, options=options)
+                self._observation = self.check(observation)
+                return observation, info
+            except Exception as error:
+                self._write_down(_failure_of(error), "reset")
+                if attempt + 1 == RESETS:
+                    raise
+                seed = None
+                self._make_anew()
+        raise AssertionError  # the loop returns or raises
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Acts; a failure leaves the observation as it was and cuts the episode off."""
+        self._episodes[-1].append(int(action))
+        self._num_actions += 1
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            self._observation = self.check(observation, reward)
+            return observation, float(reward), bool(terminated), bool(truncated), info
+        except Exception as error:
+            failure = _failure_of(error)
+            self._write_down(failure, "step")
+            self._make_anew()
+            return self._observation, 0.0, False, True, {INFO: 1 + ENV_FAILURES.index(failure.kind)}
+
+    def check(self, observation: Any, reward: Any = 0.0) -> Any:
+        """The observation, a copy where the environment may change it.
+
+        Raises:
+            Failure: it is none of the environment's space, or the reward is no finite number.
+        """
+        if not _is_finite(reward):
+            raise Failure("not_finite", f"the reward is {reward}")
+        if self._box is None:
+            if not self.env.observation_space.contains(observation):
+                raise Failure(
+                    "malformed", f"the observation {observation!r:.200} is not in its space"
+                )
+            return observation
+        array = np.array(observation)
+        if array.shape != self._box.shape or array.dtype.kind not in "biuf":
+            raise Failure(
+                "malformed",
+                f"the observation has the shape {array.shape} and the type {array.dtype}, not "
+                f"{self._box.shape} and {self._box.dtype}",
+            )
+        if self._is_real and not np.isfinite(array).all():
+            raise Failure("not_finite", "the observation is not finite")
+        return array
+
+    def _make_anew(self) -> None:
+        """Another environment in the place of this one; the same where none can be made."""
+        self._num_actions = MOST_ACTIONS
+        if self.env.spec is None:
+            return
+        try:
+            other = gymnasium.make(self.env.spec)
+        except Exception:
+            traceback.print_exc()
+            return
+        with contextlib.suppress(Exception):
+            self.env.close()
+        self.env = other
+
+    def _write_down(self, failure: Failure, where: str) -> None:
+        """Into the log, and how to make it again into a file; of the first few."""
+        global _written
+        _written += 1
+        if _written > MOST_WRITTEN:
+            return
+        content = self._recipe | {
+            "format": FORMAT,
+            "seed": self._seed,
+            "episodes": self._episodes,
+            "kind": failure.kind,
+            "error": str(failure),
+        }
+        folder = pathlib.Path(self._folder or tempfile.gettempdir())
+        path = folder / f"env-failure-{os.getpid()}-{_written}.json"
+        said = f"an environment failed in {where} ({failure.kind}): {failure}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(content))
+            said += f"\nto make it again: python -m ps_dqn.reproduce {path}"
+        except OSError as error:
+            said += f"\nhow to make it again cannot be written down: {error}"
+        if failure.__cause__ is not None:
+            said = "".join(traceback.format_exception(failure.__cause__)) + said
+        print(said, file=sys.stderr, flush=True)  # the worker's log
+
+
+def _failure_of(error: Exception) -> Failure:
+    if isinstance(error, Failure):
+        return error
+    failure = Failure("raised", f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def _is_finite(reward: Any) -> bool:
+    """Whether a reward is a finite number.
+
+    Raises:
+        Failure: it is no number.
+    """
+    try:
+        return math.isfinite(reward)
+    except (TypeError, ValueError):
+        raise Failure("malformed", f"the reward is {reward!r:.200}, and no number") from None

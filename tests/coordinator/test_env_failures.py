@@ -1,0 +1,65 @@
+"""What is said of environments that fail, and when they are too many."""
+
+import pytest
+from support.reports import report
+
+from ps_dqn.config.faults import ENV_FAILURES, FAILURE_WINDOW
+from ps_dqn.coordinator.env_failures import EnvFailures
+
+
+def test_the_first_of_a_kind_is_said_and_each_time_there_are_ten_times_as_many():
+    said = []
+    failures = EnvFailures(most=10**6, say=said.append)
+    for _ in range(120):
+        failures.hear(report(worker=1, env_steps=10, env_raised=1))
+    failures.hear(report(worker=0, env_steps=10, env_hung=2))
+    after = "no such step is learned from; its log says more"
+    assert said == [
+        f"environments of worker 1 raised (once): {after}",
+        f"environments of worker 1 raised (10 times so far): {after}",
+        f"environments of worker 1 raised (100 times so far): {after}",
+        f"environments of worker 0 did not answer within --env_timeout (2 times so far): {after}",
+    ]
+    assert failures.too_many == ""
+
+
+@pytest.mark.parametrize("kind", ENV_FAILURES)
+def test_each_kind_is_said(kind):
+    said = []
+    EnvFailures(10, said.append).hear(report(worker=0, env_steps=10, **{f"env_{kind}": 1}))
+    assert len(said) == 1
+
+
+def test_no_failure_is_nothing_to_say():
+    said = []
+    failures = EnvFailures(0, said.append)
+    failures.hear(report(worker=0, env_steps=5000))
+    assert (said, failures.too_many) == ([], "")
+
+
+def test_too_many_within_a_window_end_the_run():
+    failures = EnvFailures(5, lambda _: None)
+    for _ in range(40):  # half as many as are allowed
+        failures.hear(report(worker=0, env_steps=FAILURE_WINDOW / 4, env_raised=0.625))
+    assert failures.too_many == ""
+    failures.hear(report(worker=1, env_steps=400, env_raised=3, env_malformed=2))
+    assert failures.too_many == ""
+    failures.hear(report(worker=1, env_steps=200, env_raised=1))
+    assert failures.too_many == (
+        "environments of worker 1 failed 6 times in 600 steps, more often than "
+        "--max_env_failures=5 in 1,000 allows; its log says how"
+    )
+
+
+def test_a_long_closure_may_have_as_many_more():
+    failures = EnvFailures(5, lambda _: None)
+    failures.hear(report(worker=0, env_steps=4 * FAILURE_WINDOW, env_raised=20))
+    assert failures.too_many == ""
+    failures.hear(report(worker=0, env_steps=4 * FAILURE_WINDOW, env_raised=21))
+    assert failures.too_many
+
+
+def test_environments_that_never_make_a_step():
+    failures = EnvFailures(5, lambda _: None)
+    failures.hear(report(worker=0, env_steps=0, env_raised=6))
+    assert failures.too_many

@@ -1,0 +1,106 @@
+"""Environments that do one thing wrong after so many steps, as single ones and as a vector.
+
+An observation is [number of the episode, step in it], so it tells what belongs together.
+"""
+
+import itertools
+import os
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+SPACE = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+LENGTH = 10
+_episodes = itertools.count(1)
+
+
+class Misbehaving(gymnasium.Env):
+    """Episodes of ten steps, each of which pays 1, until it fails as `how` says."""
+
+    observation_space = SPACE
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, how: str = "", at: int = 7, resets: int = 0):
+        """Fails in step `at` of an object's life, and in every `resets`-th reset."""
+        self._how, self._at, self._resets = how, at, resets
+        self._steps = self._begun = self._episode = self._time = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._begun += 1
+        if self._resets and self._begun % self._resets == 0:
+            raise RuntimeError("it will not begin")
+        self._episode, self._time = next(_episodes), 0
+        return self._observe(), {}
+
+    def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        self._time += 1
+        observation: Any = self._observe()
+        reward: Any = 1.0
+        if self._steps == self._at:
+            match self._how:
+                case "raises":
+                    raise ValueError(f"action {action} is one too many")
+                case "nan observation":
+                    observation[1] = np.nan
+                case "infinite reward":
+                    reward = np.inf
+                case "no reward":
+                    reward = None
+                case "wrong shape":
+                    observation = observation[:1]
+                case "no observation":
+                    observation = None
+                case "exits":
+                    os._exit(3)
+                case "hangs":
+                    time.sleep(10_000)
+        return observation, reward, self._time == LENGTH, False, {}
+
+    def _observe(self) -> np.ndarray:
+        return np.array([self._episode, self._time], np.float32)
+
+
+class MisbehavingVector(VectorEnv):
+    """The same, all in one, so that nothing can watch over each: lane 1 says NaN, or all raise."""
+
+    def __init__(self, num_envs: int, how: str = "nan observation", at: int = 7):
+        self.num_envs = num_envs
+        self.single_observation_space, self.single_action_space = SPACE, Misbehaving.action_space
+        self.observation_space = batch_space(SPACE, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self._how, self._at, self._steps = how, at, 0
+        self._lanes = [Misbehaving() for _ in range(num_envs)]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        self._done = np.zeros(self.num_envs, np.bool_)
+        return np.stack([lane.reset()[0] for lane in self._lanes]), {}
+
+    def step(self, actions: np.ndarray) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        self._steps += 1
+        if self._steps == self._at and self._how == "raises":
+            raise ValueError("all of them are one too many")
+        rows = [
+            (lane.reset()[0], 0.0, False) if done else lane.step(0)[:3]
+            for lane, done in zip(self._lanes, self._done, strict=True)
+        ]
+        observations = np.stack([row[0] for row in rows])
+        if self._steps in (self._at, self._at + 1) and self._how == "nan observation":
+            observations[1, 1] = np.nan
+        self._done = np.array([row[2] for row in rows])
+        rewards = np.array([row[1] for row in rows])
+        return observations, rewards, self._done, np.zeros(self.num_envs, np.bool_), {}
+
+
+gymnasium.register("Misbehaving-v0", Misbehaving)
+gymnasium.register("MisbehavingVector-v0", vector_entry_point=MisbehavingVector)
