@@ -143,6 +143,10 @@ class LocalCluster:
         age = time.monotonic() - self._started[task]
         return age < min(silent, START_SECONDS)
 
+    def last_words(self, task: Task) -> str:
+        """The end of a task's log."""
+        return self._tail(task)
+
     def pid(self, task: Task) -> int:
         """The process id of a task."""
         return self._processes[task].pid

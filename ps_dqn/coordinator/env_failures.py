@@ -19,14 +19,17 @@ _WHAT = {
 class EnvFailures:
     """Counts, of each worker."""
 
-    def __init__(self, most: int, say: Callable[[str], None]):
+    def __init__(
+        self, most: int, say: Callable[[str], None], last_words: Callable[[int], str]
+    ) -> None:
         """Has heard of none.
 
         Args:
             most: failures in `FAILURE_WINDOW` environment steps of a worker.
             say: shows people a line.
+            last_words: what a worker's log says last.
         """
-        self._most, self._say = most, say
+        self._most, self._say, self._last_words = most, say, last_words
         self._totals: collections.Counter[tuple[int, str]] = collections.Counter()
         self._steps: collections.Counter[int] = collections.Counter()  # of the window, by worker
         self._failures: collections.Counter[int] = collections.Counter()
@@ -42,11 +45,11 @@ class EnvFailures:
         self._failures[worker] += int(sum(report.env_failures.values()))
         windows = max(self._steps[worker] / FAILURE_WINDOW, 1.0)
         failures, steps = self._failures[worker], self._steps[worker]
-        if failures > self._most * windows:
+        if failures > self._most * windows and not self.too_many:
             self.too_many = (
                 f"environments of worker {worker} failed {failures:,} times in {steps:,} steps, "
                 f"more often than --max_env_failures={self._most} in {FAILURE_WINDOW:,} allows; "
-                f"its log says how"
+                f"{self._last_words(worker)}"
             )
         if steps >= FAILURE_WINDOW:
             self._steps[worker] = self._failures[worker] = 0

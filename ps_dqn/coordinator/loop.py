@@ -84,7 +84,8 @@ class Training:
         self._evaluations = Evaluations(config.run, closures, schedule)
         self._in_a_row = 0
         self._warned = False
-        self._env_failures = EnvFailures(config.faults.max_env_failures, observer.say)
+        most = config.faults.max_env_failures
+        self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
         self._closures_lost = 0
         self._window = Window(config, tasks.num_workers)

@@ -49,6 +49,12 @@ class Tasks:
         """A worker is gone, until it reports again."""
         self._reporting.discard(worker)
 
+    def last_words(self, worker: int) -> str:
+        """The end of a worker's log, where it is at hand; else where to look."""
+        if self._cluster is None:
+            return "its log says how"
+        return self._cluster.last_words(Task("worker", worker))
+
     @property
     def workers_reporting(self) -> int:
         """How many workers contribute."""

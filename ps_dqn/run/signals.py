@@ -43,6 +43,7 @@ class Signals:
             last_sign: when the run last showed that it lives (`time.monotonic()`).
         """
         self.received = 0  # the first signal
+        self._told = 0  # the last one that came while there was nothing to stop
         self._stop: Callable[[], None] | None = None
         self._say, self._last_sign = say, last_sign
         self._waits_for_tasks = True
@@ -62,8 +63,15 @@ class Signals:
         self._waits_for_tasks = False
 
     def on_stop(self, stop: Callable[[], None] | None) -> None:
-        """What a first signal calls; where there is nothing, it ends the process."""
+        """What a first signal calls; where there is nothing, it ends the process.
+
+        Raises:
+            SystemExit: one came before, and Python has dropped the exception: a handler may run
+                inside a destructor.
+        """
         self._stop = stop
+        if stop is not None and self._told:
+            raise SystemExit(_exit_code(self._told))
 
     def exit_code(self, is_over: bool) -> int:
         """The exit code of a run that ended in good order.
@@ -77,6 +85,7 @@ class Signals:
 
     def _handle(self, number: int, frame: object) -> None:
         if self.received or self._stop is None:
+            self._told = number
             raise SystemExit(_exit_code(number))
         self.received = number
         self._stop()

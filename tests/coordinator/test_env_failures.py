@@ -7,9 +7,13 @@ from ps_dqn.config.faults import ENV_FAILURES, FAILURE_WINDOW
 from ps_dqn.coordinator.env_failures import EnvFailures
 
 
+def failures_of(most: int, said: list[str]) -> EnvFailures:
+    return EnvFailures(most, said.append, lambda worker: f"the log of {worker}")
+
+
 def test_the_first_of_a_kind_is_said_and_each_time_there_are_ten_times_as_many():
     said = []
-    failures = EnvFailures(most=10**6, say=said.append)
+    failures = failures_of(10**6, said)
     for _ in range(120):
         failures.hear(report(worker=1, env_steps=10, env_raised=1))
     failures.hear(report(worker=0, env_steps=10, env_hung=2))
@@ -26,19 +30,19 @@ def test_the_first_of_a_kind_is_said_and_each_time_there_are_ten_times_as_many()
 @pytest.mark.parametrize("kind", ENV_FAILURES)
 def test_each_kind_is_said(kind):
     said = []
-    EnvFailures(10, said.append).hear(report(worker=0, env_steps=10, **{f"env_{kind}": 1}))
+    failures_of(10, said).hear(report(worker=0, env_steps=10, **{f"env_{kind}": 1}))
     assert len(said) == 1
 
 
 def test_no_failure_is_nothing_to_say():
     said = []
-    failures = EnvFailures(0, said.append)
+    failures = failures_of(0, said)
     failures.hear(report(worker=0, env_steps=5000))
     assert (said, failures.too_many) == ([], "")
 
 
 def test_too_many_within_a_window_end_the_run():
-    failures = EnvFailures(5, lambda _: None)
+    failures = failures_of(5, [])
     for _ in range(40):  # half as many as are allowed
         failures.hear(report(worker=0, env_steps=FAILURE_WINDOW / 4, env_raised=0.625))
     assert failures.too_many == ""
@@ -47,12 +51,12 @@ def test_too_many_within_a_window_end_the_run():
     failures.hear(report(worker=1, env_steps=200, env_raised=1))
     assert failures.too_many == (
         "environments of worker 1 failed 6 times in 600 steps, more often than "
-        "--max_env_failures=5 in 1,000 allows; its log says how"
+        "--max_env_failures=5 in 1,000 allows; the log of 1"
     )
 
 
 def test_a_long_closure_may_have_as_many_more():
-    failures = EnvFailures(5, lambda _: None)
+    failures = failures_of(5, [])
     failures.hear(report(worker=0, env_steps=4 * FAILURE_WINDOW, env_raised=20))
     assert failures.too_many == ""
     failures.hear(report(worker=0, env_steps=4 * FAILURE_WINDOW, env_raised=21))
@@ -60,6 +64,6 @@ def test_a_long_closure_may_have_as_many_more():
 
 
 def test_environments_that_never_make_a_step():
-    failures = EnvFailures(5, lambda _: None)
+    failures = failures_of(5, [])
     failures.hear(report(worker=0, env_steps=0, env_raised=6))
     assert failures.too_many

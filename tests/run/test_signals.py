@@ -75,3 +75,23 @@ def test_a_hangup_stops_a_run_unless_it_was_ignored(processes: Processes) -> Non
     ):
         assert running.ended() == 0
         assert running.lines == said
+
+
+def test_a_signal_whose_exception_python_drops_still_ends_the_run(processes: Processes) -> None:
+    # As where it comes while a destructor runs.
+    body = """
+class Destroyed:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+handler.on_stop(None)
+del Destroyed
+print("goes on", flush=True)
+handler.on_stop(lambda: print("never", flush=True))
+print("went on", flush=True)
+"""
+    running = processes.start(*script(body.replace("del Destroyed", "Destroyed()")))
+    assert running.ended() == 130, running.text
+    assert running.count("goes on") == 1
+    assert running.count("went on") == running.count("never") == 0
