@@ -109,27 +109,28 @@ class Guard(gymnasium.Wrapper):
             return self._observation, 0.0, False, True, {INFO: 1 + ENV_FAILURES.index(failure.kind)}
 
     def check(self, observation: Any, reward: Any = 0.0) -> Any:
-        """The observation, a copy where the environment may change it.
+        """The observation, if it is one.
 
         Raises:
             Failure: it is none of the environment's space, or the reward is no finite number.
         """
         if not _is_finite(reward):
             raise Failure("not_finite", f"the reward is {reward}")
-        if self._box is None:
+        box = self._box
+        if box is None:
             if not self.env.observation_space.contains(observation):
-                raise Failure(
-                    "malformed", f"the observation {observation!r:.200} is not in its space"
-                )
+                raise Failure("malformed", f"the observation {observation!r:.200} is in no space")
             return observation
-        array = np.array(observation)
-        if array.shape != self._box.shape or array.dtype.kind not in "biuf":
+        array = observation if type(observation) is np.ndarray else np.array(observation)
+        if array.shape != box.shape or array.dtype.kind not in "biuf":
             raise Failure(
                 "malformed",
                 f"the observation has the shape {array.shape} and the type {array.dtype}, not "
-                f"{self._box.shape} and {self._box.dtype}",
+                f"{box.shape} and {box.dtype}",
             )
-        if self._is_real and not np.isfinite(array).all():
+        # A product is quicker; it may overflow where all numbers are finite.
+        is_finite = not self._is_real or math.isfinite(np.vdot(array, array))
+        if not is_finite and not np.isfinite(array).all():
             raise Failure("not_finite", "the observation is not finite")
         return array
 

@@ -146,7 +146,8 @@ class Environments:
             The environments that failed and had not before in this episode, int [f].
         """
         kinds = np.broadcast_to(np.asarray(infos.get(INFO, 0), np.int64), self.num_envs).copy()
-        total = rewards.sum() + (observations.sum() if self._is_real else 0)
+        with np.errstate(all="ignore"):  # a sum is quick, and may overflow
+            total = rewards.sum() + (observations.sum() if self._is_real else 0)
         if not math.isfinite(total):
             axes = tuple(range(1, observations.ndim))
             is_finite = np.isfinite(observations).all(axis=axes) & np.isfinite(rewards)

@@ -72,7 +72,11 @@ _FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
             "staleness_bound",
         ),
         _from_figure("ps_dqn_workers", "Workers that the run is for.", "workers"),
-        _from_figure("ps_dqn_workers_reporting", "Workers heard of lately.", "workers_reporting"),
+        _from_figure(
+            "ps_dqn_workers_reporting",
+            "Workers heard of since they began or were last lost.",
+            "workers_reporting",
+        ),
         _from_figure(
             "ps_dqn_checkpoint_age_seconds",
             "Time since the newest checkpoint, or since training began.",

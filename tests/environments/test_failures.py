@@ -85,6 +85,13 @@ def test_a_failure_cuts_the_episode_off_and_another_begins(opened, how: str) -> 
     }
 
 
+def test_large_numbers_are_finite(opened) -> None:
+    envs = opened(config(offset=3e38))
+    steps = steps_of(envs, 11)
+    assert all(step.is_transition.all() for step in steps[:10])
+    assert not any(envs.failures.values())
+
+
 def test_a_reset_that_fails_is_made_again(opened) -> None:
     envs = opened(config(resets=2))
     steps = steps_of(envs, 45)

@@ -24,8 +24,9 @@ class Misbehaving(gymnasium.Env):
     observation_space = SPACE
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, how: str = "", at: int = 7, resets: int = 0):
+    def __init__(self, how: str = "", at: int = 7, resets: int = 0, offset: float = 0.0):
         """Fails in step `at` of an object's life, and in every `resets`-th reset."""
+        self._offset = offset
         self._how, self._at, self._resets = how, at, resets
         self._steps = self._begun = self._episode = self._time = 0
 
@@ -65,7 +66,7 @@ class Misbehaving(gymnasium.Env):
         return observation, reward, self._time == LENGTH, False, {}
 
     def _observe(self) -> np.ndarray:
-        return np.array([self._episode, self._time], np.float32)
+        return np.array([self._episode + self._offset, self._time], np.float32)
 
 
 class MisbehavingVector(VectorEnv):
