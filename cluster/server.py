@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from cluster import health, ordinal
+from cluster import health, ordinal, streams
 from cluster.spec import ClusterSpec, Task, TaskOptions
 
 # How long clean-up may take before the task leaves anyway (seconds).
@@ -77,6 +77,7 @@ def serve(
     Raises:
         HealthError: health cannot be served.
     """
+    streams.forgive()
     own = health.OwnServer(spec.addresses(task.job)[task.index])
     if options.health_port:
         health.start(options.health_port, own.is_alive, own.is_ready, collector)

@@ -164,6 +164,8 @@ def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
         raise absl_flags.Error(
             f"--flagfile={path}: is not text in UTF-8 ({error.reason})"
         ) from None
+    if not any(line.strip() and not line.strip().startswith(("#", "//")) for line in lines):
+        raise absl_flags.Error(f"--flagfile={path}: has no flag in it")
     for name in _flagfiles(lines):
         _check_flagfile(pathlib.Path(name).expanduser(), [*including, path])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
-from cluster import lifeline, streams
+from cluster import lifeline
 from cluster.health import HealthError
 from cluster.spec import ClusterSpecError, TaskOptions
 from flags import command_line, tasks
@@ -62,7 +62,6 @@ def run(
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         command_line.refuse(error)
     lifeline.hold_if_given()
-    streams.forgive()
     address = spec.addresses(job)[task.index]
     print(f"{task} serves at {address}", flush=True)
     others = [values[name].value for name in more]

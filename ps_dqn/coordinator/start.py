@@ -14,9 +14,9 @@ import warnings
 
 from cluster import health, local
 from cluster.spec import Placement
-from ps_dqn import environments
+from ps_dqn import environments, user_code
 from ps_dqn.config import Config
-from ps_dqn.coordinator import tasks
+from ps_dqn.coordinator import footprint, tasks
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 from ps_dqn.replay import budget
@@ -56,6 +56,11 @@ def start(command: Command) -> int:
     with warnings.catch_warnings(record=True) as heard:
         share, environment = look_at_environment(share)
     command = dataclasses.replace(command, config=share)
+    num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
+    footprint.check(share, environment, num_workers, is_remote)
+    if ":" in share.network.network:
+        module, _, _ = share.network.network.partition(":")
+        user_code.find_module(f"--network={share.network.network}", module)
     config, lines = plan_replay(command, environment)
     command = dataclasses.replace(command, config=config)
     directory.create(command.folder)

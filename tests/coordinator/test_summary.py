@@ -10,6 +10,7 @@ from rich.console import Console
 from support.reports import report
 
 from ps_dqn.config import Config
+from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.coordinator.loop import Result
 from ps_dqn.coordinator.summary import MOST_WORKERS, show, summarize
 from ps_dqn.run import directory
@@ -62,6 +63,7 @@ def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -
             "pushes_withheld": 2, "staleness": 2.0, "staleness_max": 7, "bytes_pulled": 2500,
             "bytes_pushed": 3_000_000, "pull_ms": 100.0, "push_ms": 0.0,
             "slowness": 2.7 / ((1.7 + 2.7) / 2),
+            **{f"env_{kind}": 0.0 for kind in ENV_FAILURES},
             **{f"time_{phase}": 0.0 for phase in PHASES},
             "time_gradient": 2.0, "time_pull": 0.7, "time_waiting": 3.0,
         }

@@ -30,9 +30,14 @@ def test_no_text(refusal, content: bytes) -> None:
 
 
 def test_too_large(refusal) -> None:
-    content = b"#" * (command_line.LARGEST_FLAGFILE + 1)
+    content = b"--gamma=0.99\n".ljust(command_line.LARGEST_FLAGFILE + 1, b"#")
     assert refusal(content) == "--flagfile=mine.flags: is above 1,000,000 bytes"
     assert parsed_file(content[:-1])
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"# --gamma=0.9\n", b"// nothing\n"])
+def test_no_flag(refusal, content: bytes) -> None:
+    assert refusal(content) == "--flagfile=mine.flags: has no flag in it"
 
 
 def test_includes_itself(refusal) -> None:
@@ -62,6 +67,6 @@ def test_twice_and_commented_out_is_well(tmp_path: pathlib.Path) -> None:
 
 
 def parsed_file(content: bytes) -> bool:
-    """Whether a flagfile of this content is read."""
+    """Whether a flagfile of this content, which says gamma's default, is read."""
     pathlib.Path("good.flags").write_bytes(content)
     return parsed("--flagfile=good.flags").gamma == parsed().gamma

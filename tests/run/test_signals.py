@@ -15,6 +15,8 @@ HANGS = """
 import ctypes, math, os, signal, sys, threading, time
 from ps_dqn.run import signals
 
+signal.signal(signal.SIGHUP, signal.{hangup})
+
 def hang():
     mutex = ctypes.create_string_buffer(256)
     lock = ctypes.CDLL(None).pthread_mutex_lock
@@ -30,8 +32,8 @@ print("ready", flush=True)
 """
 
 
-def script(body: str, silent: float = 0.2) -> tuple[str, str]:
-    return "-c", HANGS.format(body=body, silent=silent)
+def script(body: str, silent: float = 0.2, hangup: str = "SIG_DFL") -> tuple[str, str]:
+    return "-c", HANGS.format(body=body, silent=silent, hangup=hangup)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +70,9 @@ def test_a_run_that_needs_no_task_any_more_may_be_silent(processes: Processes) -
 def test_a_hangup_stops_a_run_unless_it_was_ignored(processes: Processes) -> None:
     body = "os.kill(os.getpid(), signal.SIGHUP); time.sleep(0.1)\nprint(handler.exit_code(False))"
     assert processes.start(*script(body, silent=60)).ended() == 0
-    ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script(body)[1]}"
     for running, said in (
         (processes.start(*script(body, silent=60)), ["ready", "stopping", "129"]),
-        (processes.start("-c", ignored), ["ready", "0"]),
+        (processes.start(*script(body, hangup="SIG_IGN")), ["ready", "0"]),
     ):
         assert running.ended() == 0
         assert running.lines == said

@@ -13,22 +13,28 @@ from ps_dqn.worker import actor
 from ps_dqn.worker.closures import read_report
 
 
-def burst_config(**options) -> Config:
-    burst = {"env_module": "support.catch_env", "env_id": "tests/Burst-v0"}
-    return Config.from_values({**SMALL, **burst, "local_updates": 4, **options})
+@pytest.fixture
+def bursting(monkeypatch: pytest.MonkeyPatch) -> Config:
+    """An experiment whose workers fail in their first step, here in this process."""
+
+    def burst(*_: object) -> None:
+        raise RuntimeError("the ball burst")
+
+    monkeypatch.setattr(actor.Actor, "step", burst)
+    monkeypatch.setattr(actor.Evaluation, "step", burst)
+    return Config.from_values({**SMALL, "local_updates": 4})
 
 
 @pytest.mark.parametrize("pushes", [1, 3])
-def test_a_failing_environment_comes_back_as_text_and_nothing_is_pushed(coordinator, pushes):
-    config = burst_config()
-    store, closures = make_closures(config, num_ps=3, num_workers=2)
+def test_a_failing_worker_comes_back_as_text_and_nothing_is_pushed(coordinator, bursting, pushes):
+    store, closures = make_closures(bursting, num_ps=3, num_workers=2)
     before = store.state()
     for ticket in range(1, 5):
         tickets = np.array([ticket, ticket, pushes])
         value = coordinator.schedule(closures.train, args=(tickets,)).fetch()
         _, error = read_report(value)
         assert "RuntimeError: the ball burst" in error.decode()
-        assert "catch_env.py" in error.decode()
+        assert "test_failing_hosts.py" in error.decode()
     after = store.state()
     assert after.counters == before.counters == (0, 0, 0, 0, 0)
     np.testing.assert_array_equal(after.online, before.online)
@@ -55,9 +61,9 @@ def test_an_environment_that_cannot_be_made_on_a_worker_comes_back_as_text(
     assert "FileNotFoundError: no such rom" in error.decode()
 
 
-def test_training_raises_what_a_worker_raised(coordinator, tmp_path):
+def test_training_raises_what_a_worker_raised(coordinator, bursting, tmp_path):
     with (
-        make_training(coordinator, burst_config(), tmp_path) as (training, store),
+        make_training(coordinator, bursting, tmp_path) as (training, store),
         pytest.raises(WorkerError, match="the ball burst"),
     ):
         training.run()

@@ -34,7 +34,7 @@ class Odd(gymnasium.Env):
 
     def step(self, action):
         self._steps += 1
-        rewards = {"meeting": 1.0, "growing": 4.0**self._steps, "nan": np.nan}
+        rewards = {"meeting": 1.0, "growing": 4.0**self._steps, "huge": 3e38}
         if self._kind == "meeting":
             self.meeting.wait(timeout=60)
         return np.ones(3, np.float32), rewards[self._kind], False, False, {}
@@ -90,7 +90,7 @@ def test_the_outlier_gate_keeps_back_losses_that_jump(coordinator, gate, withhel
 
 
 def test_no_number_that_is_not_finite_reaches_the_servers(coordinator):
-    store, closures = make_closures(odd_config("nan"), 3, num_workers=2)
+    store, closures = make_closures(odd_config("huge", loss="squared"), 3, num_workers=2)
     before = store.state()
     [report] = train(coordinator, closures, pushes=4)
     assert (report.withheld_not_finite, report.pushes) == (4, 0)
