@@ -81,10 +81,12 @@ class Environments:
     def reset(self, seed: int) -> None:
         """Starts every environment anew, reproducibly."""
         self._reset_seeds = np.random.default_rng(seed)
-        observations, _ = self._env.reset(seed=seed)
-        self.observations = self._stored(observations)
+        observations = self._stored(self._env.reset(seed=seed)[0])
+        self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)
         self._failed = np.zeros(self.num_envs, np.bool_)
+        self._take_failures({}, observations, np.zeros(self.num_envs))
+        self.observations = observations
 
     def step(self, actions: np.ndarray) -> Step:
         """Acts in every environment; `observations` are what to act on next.

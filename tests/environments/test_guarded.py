@@ -132,6 +132,14 @@ def test_rows_of_a_vector_do_not_count_from_the_failure_to_the_episodes_end(open
     assert [step.failed_envs.tolist() for step in steps].count([1]) == 1
 
 
+def test_an_episode_that_begins_with_what_is_not_finite_does_not_count(opened) -> None:
+    envs = opened(config("MisbehavingVector-v0", at=0))
+    steps = steps_of(envs, 21)
+    assert [bool(step.is_transition[1]) for step in steps] == [False] * 11 + [True] * 10
+    check(steps)
+    assert envs.failures["not_finite"] == 1
+
+
 def test_a_vector_that_raises_is_made_anew(opened) -> None:
     envs = opened(config("MisbehavingVector-v0", how="raises", at=7))
     steps = steps_of(envs, 21)

@@ -85,7 +85,10 @@ class MisbehavingVector(VectorEnv):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         self._done = np.zeros(self.num_envs, np.bool_)
-        return np.stack([lane.reset()[0] for lane in self._lanes]), {}
+        observations = np.stack([lane.reset()[0] for lane in self._lanes])
+        if not self._at:
+            observations[1, 1] = np.nan
+        return observations, {}
 
     def step(self, actions: np.ndarray) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         self._steps += 1
