@@ -27,26 +27,17 @@ class HealthError(ValueError):
     """Health cannot be served as asked for; the text is one line for a person."""
 
 
-def channel_to(
-    address: str, retry_seconds: float | None = None, connect_seconds: float | None = None
-) -> Any:
-    """A gRPC channel to a task; what is None is as gRPC does it, slower with each failure.
+def channel_to(address: str) -> Any:
+    """A gRPC channel to a task.
 
     Args:
         address: host:port.
-        retry_seconds: from one try to connect to the next.
-        connect_seconds: how long one may take.
     """
     import grpc
 
-    # A proxy for the world outside knows nothing of a cluster's tasks.
-    options: list[tuple[str, Any]] = [("grpc.enable_http_proxy", 0)]
-    seconds = {"initial": retry_seconds, "max": retry_seconds, "min": connect_seconds}
-    options += [
-        (f"grpc.{which}_reconnect_backoff_ms", int(each * 1000))
-        for which, each in seconds.items()
-        if each is not None
-    ]
+    # A proxy for the world outside knows nothing of a cluster's tasks. Connections are not shared
+    # with earlier channels, which wait before they try again.
+    options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
     return grpc.insecure_channel(address, options=options)
 
 

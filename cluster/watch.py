@@ -7,8 +7,8 @@ from typing import Any
 from cluster.health import GET_STATUS, channel_to
 from cluster.spec import Task
 
-# How long an answer may take, and from one try to connect to the next (seconds).
-DEADLINE, RETRY = 1.5, 0.25
+# How long an answer may take (seconds).
+DEADLINE = 1.5
 # Questions in a row without an answer, at the least: this process may have been stopped itself.
 LEAST_MISSES = 3
 
@@ -45,9 +45,9 @@ class _Asked:
     """A task that is asked, and what it has answered."""
 
     def __init__(self, address: str):
-        channel = channel_to(address, retry_seconds=RETRY, connect_seconds=DEADLINE)
-        self._question = channel.unary_unary(GET_STATUS)
+        self._address = address
         self.last_answer, self.misses = time.monotonic(), 0
+        self._connect()
 
     def ask(self) -> Any:
         """Asks, and does not wait."""
@@ -57,5 +57,13 @@ class _Asked:
         """Waits for what becomes of a question."""
         if answer.exception() is None:
             self.last_answer, self.misses = time.monotonic(), 0
-        else:
-            self.misses += 1
+            return
+        self.misses += 1
+        # A task that was started again may have another address, which gRPC would not ask the DNS
+        # for within half a minute.
+        self._channel.close()
+        self._connect()
+
+    def _connect(self) -> None:
+        self._channel = channel_to(self._address)
+        self._question = self._channel.unary_unary(GET_STATUS)

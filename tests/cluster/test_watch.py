@@ -91,3 +91,25 @@ def test_the_silent_one_is_told_from_the_others(server: Server) -> None:
         seen = [watching.look().keys() for _ in range(20)]
     assert all(other in each for each in seen[watch.LEAST_MISSES - 1 :])
     assert {other} in [set(each) for each in seen]
+
+
+def test_a_task_that_comes_back_elsewhere_is_found_at_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    # What the name of the task stands for, as the DNS would say.
+    where = [f"127.0.0.1:{portpicker.pick_unused_port()}"]
+    connect = watch.channel_to
+
+    def channel_to(address: str) -> grpc.Channel:
+        asked.append(address)
+        return connect(where[0])
+
+    monkeypatch.setattr(watch, "channel_to", channel_to)
+    watching = watch.Watch({TASK: "worker-1:2222"})
+    assert looks(watching, watch.LEAST_MISSES)[-1].keys() == {TASK}
+    where[0] = server.address
+    monkeypatch.setattr(watch, "DEADLINE", 30.0)
+    # One question was still on its way to where the task was.
+    assert looks(watching, 2)[-1] == {}
+    assert set(asked) == {"worker-1:2222"}
