@@ -39,7 +39,9 @@ class Peer:
 
 
 def _descriptors() -> list[int]:
-    return [int(name) for name in os.listdir("/proc/self/fd")]
+    # Both are there on Linux; elsewhere the second one is.
+    found = next(filter(os.path.isdir, ("/proc/self/fd", "/dev/fd")))
+    return [int(name) for name in os.listdir(found)]
 
 
 def _plain(host: str) -> str:
