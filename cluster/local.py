@@ -104,9 +104,8 @@ class LocalCluster:
                 if process.poll() is not None:
                     raise TaskDiedError(self._epitaph(task, "at start-up"))
                 if time.monotonic() > deadline:
-                    raise TaskDiedError(
-                        f"{task} did not serve within {START_SECONDS:.0f} s; {self._tail(task)}"
-                    )
+                    end = self.last_words(task)
+                    raise TaskDiedError(f"{task} did not serve within {START_SECONDS:.0f} s; {end}")
                 time.sleep(0.01)
 
     def ended(self, job: str) -> list[Task]:
@@ -142,10 +141,6 @@ class LocalCluster:
         """Whether a task that has been silent for so long (seconds) is on its way to serve."""
         age = time.monotonic() - self._started[task]
         return age < min(silent, START_SECONDS)
-
-    def last_words(self, task: Task) -> str:
-        """The end of a task's log."""
-        return self._tail(task)
 
     def pid(self, task: Task) -> int:
         """The process id of a task."""
@@ -227,9 +222,10 @@ class LocalCluster:
 
     def _epitaph(self, task: Task, when: str) -> str:
         how = _describe_exit(self._processes[task].returncode)
-        return f"{task} {how} {when}; {self._tail(task)}"
+        return f"{task} {how} {when}; {self.last_words(task)}"
 
-    def _tail(self, task: Task) -> str:
+    def last_words(self, task: Task) -> str:
+        """The end of a task's log."""
         log = self._log(task)
         text = log.read_text(errors="replace") if log.exists() else ""
         lines = text.splitlines()[-TAIL_LINES:]

@@ -58,8 +58,8 @@ def start(command: Command) -> int:
     command = dataclasses.replace(command, config=share)
     num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
     footprint.check(share, environment, num_workers, is_remote)
-    if ":" in share.network.network:
-        module, _, _ = share.network.network.partition(":")
+    module, colon, _ = share.network.network.partition(":")
+    if colon:
         user_code.find_module(f"--network={share.network.network}", module)
     config, lines = plan_replay(command, environment)
     command = dataclasses.replace(command, config=config)

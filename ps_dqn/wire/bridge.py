@@ -109,8 +109,8 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in tf.nest.flatten(outputs)]
     zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in specs])
     if tf.executing_eagerly():
-        texts = [np.frombuffer(text.encode(), np.uint8) for text in (method, zeros)]
-        arguments = list(map(local_tensor, [texts[0], np.int32(task), texts[1], *inputs]))
+        name, shapes = (np.frombuffer(text.encode(), np.uint8) for text in (method, zeros))
+        arguments = list(map(local_tensor, [name, np.int32(task), shapes, *inputs]))
     else:
         arguments = [tf.constant(method), tf.cast(task, tf.int32), tf.constant(zeros)]
         arguments += map(tf.convert_to_tensor, inputs)

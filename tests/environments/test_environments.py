@@ -4,7 +4,7 @@ The toy is that of `support/counting_env.py`: an observation tells where it belo
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,21 +15,6 @@ from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.replay.batch import Transitions
 from ps_dqn.worker.actor import Actor
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[..., Environments]]:
-    """Makes environments and closes them after the test."""
-    made: list[Environments] = []
-
-    def make(config: Environment, num_envs: int = 3, seed: int = 0) -> Environments:
-        made.append(Environments(config, num_envs))
-        made[-1].reset(seed)
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 def transitions(envs: Environments, steps: int) -> set[tuple]:

@@ -1,7 +1,7 @@
 """Environments hide what their spaces look like: shapes, dtypes, where actions begin, frames."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -73,21 +73,6 @@ CONTINUOUS = shaped(
     "Continuous", SPACE, np.zeros(3, np.float32), gymnasium.spaces.Box(-1, 1, (1,), np.float32)
 )
 GRAPH = shaped("Graph", gymnasium.spaces.Graph(gymnasium.spaces.Discrete(2), None), None)
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[..., Environments]]:
-    """Makes environments and closes them after the test."""
-    made: list[Environments] = []
-
-    def make(config: Environment, num_envs: int = 3, seed: int = 0) -> Environments:
-        made.append(Environments(config, num_envs))
-        made[-1].reset(seed)
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 def test_actions_are_shifted_to_where_the_space_starts(

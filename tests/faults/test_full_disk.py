@@ -60,13 +60,19 @@ def start(processes: Processes, disk: pathlib.Path) -> Running:
     return processes.start("-m", "ps_dqn.coordinator", f"--run_dir={disk / 'run'}", *FLAGS)
 
 
+def until_saved(running: Running, disk: pathlib.Path) -> pathlib.Path:
+    """Waits for a checkpoint; the folder that it is in."""
+    running.line_with("updates/s", 120)
+    checkpoints = disk / "run" / "checkpoints"
+    real.until(lambda: list(checkpoints.glob("updates-*.npz")), 60, "a checkpoint")
+    return checkpoints
+
+
 def test_training_goes_on_and_everything_is_written_once_there_is_room(
     processes: Processes, disk: pathlib.Path
 ) -> None:
     running = start(processes, disk)
-    running.line_with("updates/s", 120)
-    checkpoints = disk / "run" / "checkpoints"
-    real.until(lambda: list(checkpoints.glob("updates-*.npz")), 60, "a checkpoint")
+    checkpoints = until_saved(running, disk)
 
     filler = fill(disk)
 
@@ -96,9 +102,7 @@ def test_a_disk_that_stays_full_is_an_error_at_the_end(
     processes: Processes, disk: pathlib.Path
 ) -> None:
     running = start(processes, disk)
-    running.line_with("updates/s", 120)
-    checkpoints = disk / "run" / "checkpoints"
-    real.until(lambda: list(checkpoints.glob("updates-*.npz")), 60, "a checkpoint")
+    until_saved(running, disk)
     said = f"checkpoints cannot be written ({FULL})"
     real.until(lambda: fill(disk) and running.count(said), 120, said)
 
