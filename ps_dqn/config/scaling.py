@@ -102,7 +102,7 @@ def momentum(options: ParameterServer, workers: int) -> float:
 def step_size(options: ParameterServer, workers: int) -> float:
     """Of pushed changes; momentum multiplies a lasting one by 1 / (1 - momentum).
 
-    In rounds N^(1/4) times as long. What workers learn side by side is mostly the noise of their
+    In rounds N^(1/3) times as long. What workers learn side by side is mostly the noise of their
     minibatches, so their changes are nearly at right angles to each other, and the mean of N is
     some 1/√N as long as each of them. With √N a round would go as far as one worker's push; where
     learning rates are high already, that is too far (docs/scaling.md).
@@ -111,7 +111,7 @@ def step_size(options: ParameterServer, workers: int) -> float:
         return options.outer_learning_rate
     if options.outer_optimizer == "adam":
         return OUTER_ADAM_STEP
-    lasting = workers**0.25 if options.is_synchronous else 1.0
+    lasting = workers ** (1 / 3) if options.is_synchronous else 1.0
     is_nesterov = options.outer_optimizer == "nesterov"
     return lasting * (1.0 - momentum(options, workers)) if is_nesterov else lasting
 
