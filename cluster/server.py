@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -10,10 +11,45 @@ from typing import Any, NoReturn
 from cluster import health, ordinal, streams
 from cluster.spec import ClusterSpec, Task, TaskOptions
 
-# How long clean-up may take before the task leaves anyway (seconds).
-STOP_SECONDS = 0.7
+# How long clean-up may take before the task leaves anyway (seconds): less than most nodes have
+# from a notice to their end.
+STOP_SECONDS = 12.0
 # How long a signal may wait to be noticed (seconds).
 POLL_SECONDS = 0.05
+# How long a task waits for its port while another process has it: a predecessor may be about to end
+# (seconds).
+PORT_SECONDS = 3.0
+
+
+class PortError(ValueError):
+    """A task's port belongs to another process; the text is one line for a person."""
+
+
+def check_port(address: str) -> None:
+    """Refuses the address of a task of this machine if another process serves there.
+
+    TensorFlow would say so with a traceback, or not at all: two gRPC servers may share a port, of
+    which each gets some of the connections.
+
+    Raises:
+        PortError: with the port.
+    """
+    port = int(address.rpartition(":")[2])
+    deadline = time.monotonic() + PORT_SECONDS
+    while True:
+        with socket.socket() as own:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # of one that has just ended
+            try:
+                own.bind(("", port))
+                return
+            except OSError as error:
+                reason = error.strerror
+        if time.monotonic() > deadline:
+            raise PortError(
+                f"port {port} of {address} cannot be used here ({reason}): end the process that "
+                f"has it, or give this task another address"
+            )
+        time.sleep(POLL_SECONDS)
 
 
 def session_config(intra_op_threads: int, inter_op_threads: int) -> Any:
@@ -59,7 +95,7 @@ def serve(
     collector: Any = None,
     on_stop: Callable[[], None] | None = None,
 ) -> NoReturn:
-    """Serves one task until SIGTERM, then leaves within a second.
+    """Serves one task until SIGTERM, then leaves: once `on_stop` is done, or with a second one.
 
     Its exit code is 0, but 143 in a Kubernetes Job: there, 0 would say that its work is done.
 
@@ -72,7 +108,7 @@ def serve(
         task: this process's place in it.
         options: its threads, and where `health` is served.
         collector: of the task's metrics, for `health`.
-        on_stop: releases what the task holds beside the server.
+        on_stop: ends what is under way and releases what the task holds beside the server.
 
     Raises:
         HealthError: health cannot be served.
@@ -95,6 +131,8 @@ def serve(
     if on_stop is not None:
         cleaner = threading.Thread(target=on_stop, daemon=True)
         cleaner.start()
-        cleaner.join(STOP_SECONDS)
+        deadline = time.monotonic() + STOP_SECONDS
+        while cleaner.is_alive() and len(signals) == 1 and time.monotonic() < deadline:
+            cleaner.join(POLL_SECONDS)
 
     os._exit(_exit_code())

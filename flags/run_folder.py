@@ -1,13 +1,21 @@
 """The command line of what works on a run's folder: its flags over those the run was made with."""
 
+import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
 from flags import command_line, experiment, tasks
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory
+
+# Flags that may name a module to import, and which of their values do.
+CODE: dict[str, Callable[[str], bool]] = {
+    "env_module": bool,
+    "network": lambda value: ":" in value,
+    "env_id": lambda value: ":" in value,
+}
 
 
 def new_flags(purpose: str) -> absl_flags.FlagValues:
@@ -21,6 +29,7 @@ def new_flags(purpose: str) -> absl_flags.FlagValues:
     tasks.define_addresses(values)
     tasks.define_placement(values)
     absl_flags.DEFINE_string("run_dir", "", "The run's folder.", flag_values=values)
+    define_trust(values)
     absl_flags.DEFINE_enum(
         "checkpoint",
         "best",
@@ -43,5 +52,38 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
     flagfile = folder / directory.FLAGFILE
     if not values.run_dir or not flagfile.exists():
         raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
-    command_line.parse_over(flagfile, values, argv)
+    parse_over(folder, values, argv)
     return folder
+
+
+def define_trust(values: absl_flags.FlagValues) -> None:
+    """The flag that lets a run's folder of another user's name what is imported."""
+    absl_flags.DEFINE_bool(
+        "trust_run_dir",
+        False,
+        "Import what the flags in --run_dir name (--env_module, --network, --env_id with a module) "
+        "although the folder is another user's.",
+        flag_values=values,
+    )
+
+
+def parse_over(folder: pathlib.Path, values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
+    """Parses a command line over the flagfile in a run's folder.
+
+    Raises:
+        absl.flags.Error: a flag is unknown or its value cannot be read.
+        UsageError: the folder is another user's, and would have their code run.
+    """
+    flagfile = folder / directory.FLAGFILE
+    said = {name: values[name].value for name in CODE}
+    is_trusted = values.trust_run_dir  # by this command line; the folder cannot say so itself
+    command_line.parse_over(flagfile, values, argv)
+    for name, names_code in CODE.items():
+        value = str(values[name].value)
+        if value == said[name] or not names_code(value) or is_trusted:
+            continue
+        if flagfile.stat().st_uid != os.getuid():
+            raise UsageError(
+                f"--{name}={value}: is said by {flagfile}, which another user has written, and "
+                f"would run their code: say it again on the command line, or --trust_run_dir"
+            )

@@ -8,6 +8,7 @@ from absl import flags as absl_flags
 
 from cluster import lifeline
 from cluster.health import HealthError
+from cluster.server import PortError, check_port
 from cluster.spec import ClusterSpecError, TaskOptions
 from flags import command_line, tasks
 from ps_dqn.errors import UsageError
@@ -63,6 +64,10 @@ def run(
         command_line.refuse(error)
     lifeline.hold_if_given()
     address = spec.addresses(job)[task.index]
+    try:
+        check_port(address)
+    except PortError as error:
+        command_line.refuse(error)
     print(f"{task} serves at {address}", flush=True)
     others = [values[name].value for name in more]
     options = TaskOptions(values.intra_op_threads, values.inter_op_threads, values.health_port)

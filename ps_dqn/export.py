@@ -14,7 +14,7 @@ from flags import command_line, experiment, run_folder
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory
 
-FLAGS = ("run_dir", "checkpoint", "output")
+FLAGS = ("run_dir", "trust_run_dir", "checkpoint", "output")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -19,7 +19,15 @@ from flags import command_line, experiment, run_folder
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory, signals
 
-FLAGS = ("run_dir", "checkpoint", "follow", "episodes", "evaluation_seed", "health_port")
+FLAGS = (
+    "run_dir",
+    "trust_run_dir",
+    "checkpoint",
+    "follow",
+    "episodes",
+    "evaluation_seed",
+    "health_port",
+)
 # From one look for a run to the next (seconds).
 PERIOD = 1.0
 
