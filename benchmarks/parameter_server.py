@@ -129,7 +129,8 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     ) as tasks:
         first_server = tasks.pid(Task("ps", 0))
         coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
-        store = ParameterStore(config, servers, 1, np.zeros(size, np.float32))
+        store = ParameterStore(config, servers, 1)
+        store.create("run", np.zeros(size, np.float32))
         vector = tf.TensorSpec([size], tf.float32)
 
         def exchange(first):

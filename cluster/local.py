@@ -82,7 +82,7 @@ class LocalCluster:
         self._processes: dict[Task, Process] = {}
         self._restarts: dict[Task, int] = {}  # since the task was last known to be well
         self._started: dict[Task, float] = {}
-        self._lock = threading.Lock()  # of the processes, which a watch may kill
+        self._lock = threading.RLock()  # of the processes, which a watch may kill and start
         self._lifeline, self._lifeline_ours = os.pipe()
 
     def start(self) -> None:
@@ -119,7 +119,8 @@ class LocalCluster:
         Raises:
             TaskDiedError: one was started again too often, and never was well.
         """
-        return [self._restart(task) for task in self.ended(job)]
+        with self._lock:
+            return [self._restart(task) for task in self.ended(job)]
 
     def are_well(self, *tasks: Task) -> None:
         """Tasks do their work: each may be started again as often as at first."""

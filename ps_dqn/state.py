@@ -28,3 +28,27 @@ class State:
     average: np.ndarray  # float32 [P], moving average of online
     slots: tuple[np.ndarray, ...]  # float32 [P] each
     counters: Counters  # int each
+    # What pushes after it depend on beside these, so that a server that begins with it does bit by
+    # bit what the one before would have done. A checkpoint on disk goes without.
+    waiting: tuple[np.ndarray, ...] = ()  # pushes of a round that is not complete, float32 [P] each
+    log: str = ""  # JSON: where the log is; `parameter_server.standing` reads it
+
+    def as_arrays(self) -> tuple[np.ndarray, np.ndarray, str]:
+        """The same as one matrix, float32 [3 + slots + waiting, P], numbers, int64, and a text."""
+        vectors = (self.online, self.target, self.average, *self.slots, *self.waiting)
+        return np.stack(vectors), np.array([*self.counters, len(self.slots)], np.int64), self.log
+
+    @classmethod
+    def from_arrays(cls, vectors: np.ndarray, numbers: np.ndarray, log: bytes) -> "State":
+        """What `as_arrays` was of."""
+        *counters, num_slots = (int(each) for each in numbers)
+        (online, target, average), others = vectors[:3], vectors[3:]
+        return cls(
+            online,
+            target,
+            average,
+            tuple(others[:num_slots]),
+            Counters(*counters),
+            tuple(others[num_slots:]),
+            log.decode(),
+        )

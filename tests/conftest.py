@@ -78,7 +78,8 @@ def coordinator():
     )
     in_process.start(placement.spec, **THREADS)
     yield connection.connect(placement)
-    bridge.close()
+    for host in bridge._hosts.values():
+        getattr(host, "close", host.leave)()  # a worker would wait for its closure
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Faults:
     ps_timeout: float = option(
         ANSWER_SECONDS,
         "A parameter server that does not answer for so long is taken for dead: the run goes on "
-        "from its newest checkpoint once it answers again; where the task is of this machine it is "
+        "from its newest snapshot once it answers again; where the task is of this machine it is "
         "started again (seconds).",
         low=1.0,
         finite=False,
@@ -43,6 +43,15 @@ class Faults:
         "given up (seconds).",
         low=1.0,
         finite=False,
+    )
+    snapshot_period: float = option(
+        5.0,
+        "How often the coordinator takes a snapshot of the parameter servers into its memory, from "
+        "which a server that was lost goes on; workers keep what they have pushed since, and push "
+        "it again. Less often where snapshots take over 1 % of the time; 0: only checkpoints, and "
+        "what came after the newest one is lost (seconds).",
+        low=0.0,
+        finite=True,
     )
     drain_timeout: float = option(
         60.0,

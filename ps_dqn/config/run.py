@@ -91,7 +91,7 @@ class ParameterServer:
         "Step size for pushed changes, where local_updates is above 1. Default: 1 - "
         f"outer_momentum; 1 with outer_optimizer=sgd, {OUTER_ADAM_STEP} with adam; with "
         "aggregation=async, divided by the number of workers that push, and in rounds times its "
-        "fourth root, but for adam's.",
+        "cube root, but for adam's.",
         low=0.0,
     )
     outer_momentum: float | None = option(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from cluster.spec import ClusterSpecError
-from flags import command_line, experiment, tasks
+from flags import command_line, experiment, run_folder, tasks
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
 from ps_dqn.run import compile_cache, directory
@@ -26,7 +26,7 @@ PLACEMENT_FLAGS = (
     "intra_op_threads",
     "inter_op_threads",
 )
-FILE_FLAGS = ("run_dir", "resume", "compile_cache")
+FILE_FLAGS = ("run_dir", "resume", "trust_run_dir", "compile_cache")
 HEALTH_FLAGS = ("health_port",)
 
 
@@ -80,6 +80,7 @@ def _define() -> absl_flags.FlagValues:
         "none are given here.",
         flag_values=values,
     )
+    run_folder.define_trust(values)
     return values
 
 
@@ -96,7 +97,7 @@ def _parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path |
     if folder is None:
         return None
     if directory.has_checkpoint(folder):
-        command_line.parse_over(folder / directory.FLAGFILE, values, argv)
+        run_folder.parse_over(folder, values, argv)
     elif values.resume:
         raise UsageError(f"--resume: no checkpoint in --run_dir={folder}")
     return folder

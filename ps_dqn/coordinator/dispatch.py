@@ -5,7 +5,9 @@ the coordinator hears of whichever closure ends first and stays free for signals
 """
 
 import concurrent.futures
+import contextlib
 import queue
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -70,6 +72,7 @@ class Schedule:
         closure = _Closure(kind, function, tuple(args), repeatable)
         # Arrays would be copied to the worker by a call of their own; tensors go with the closure.
         tensors = tuple(map(bridge.local_tensor, closure.args))
+        self._raise_what_was_lost()
         try:
             remote = self._coordinator.schedule(function, args=tensors)
         except tf.errors.OpError as error:
@@ -100,9 +103,34 @@ class Schedule:
             return None
         return Outcome(closure.kind, value, closure.args)
 
+    def settle(self, limit: float) -> None:
+        """After a loss: begins no closure any more, and waits for those that have begun.
+
+        Each goes on until it needs what was lost, so that its worker is between two steps, and not
+        in the middle of one, when the next session begins.
+
+        Args:
+            limit: how long to wait (seconds).
+        """
+        waiting = self._coordinator._cluster.closure_queue
+        deadline = time.monotonic() + limit
+        while time.monotonic() < deadline:
+            while not waiting._queue.empty():
+                with contextlib.suppress(queue.Empty):
+                    waiting._queue.get(block=False).mark_cancelled()
+            if not self.in_flight.seconds():
+                return
+            time.sleep(0.01)
+
     def close(self) -> None:
         """Lets the waiting threads go."""
         self._waiters.shutdown(wait=False, cancel_futures=True)
+
+    def _raise_what_was_lost(self) -> None:
+        """TensorFlow would say the same, but first cut off the closures of all workers."""
+        error = self._coordinator._cluster.closure_queue._error
+        if error:
+            raise failures.lost(error) from error
 
     def _wait(self, closure: _Closure, remote: Any) -> None:
         """Waits for a result and copies it here; on one of the waiting threads.

@@ -68,6 +68,7 @@ class Training:
         tasks: Tasks,
         saving: Saving,
         observer: Observer,
+        first_ticket: int = 1,
     ):
         self._config = config
         self._target_return = target_return
@@ -77,18 +78,21 @@ class Training:
         self._tasks = tasks
         self._saving = saving
         self._observer = observer
-        self._stop_requested = False
-        self._reason = ""
+        self._stop_requested, self._reason = False, ""
         self._state = "training"  # one of `figures.STATES`
         self._evaluation: Evaluation | None = None
         self._evaluations = Evaluations(config.run, closures, schedule)
         self._in_a_row = 0
-        self._warned = False
+        self._warned, self._closures_lost = False, 0
         most = config.faults.max_env_failures
         self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
-        self._closures_lost = 0
-        self._window = Window(config, tasks.num_workers)
+        self._window = Window(config, tasks.num_workers, first_ticket)
+
+    @property
+    def seconds(self) -> float:
+        """Of training, earlier sessions included."""
+        return self._saving.seconds_before + time.perf_counter() - self._started
 
     def request_stop(self) -> None:
         """Ends the run soon, with a checkpoint; may be called from a signal handler."""
@@ -102,7 +106,7 @@ class Training:
             ClusterLostError: a task that cannot be replaced is gone.
         """
         self._started = self._ticked = time.perf_counter()
-        self._progress = Progress(self._store.counters(), self._seconds())
+        self._progress = Progress(self._store.counters(), self.seconds)
         self._observer.saved()
         self._observer.show(self._figures())
         env_steps = self._progress.counters.env_steps
@@ -118,11 +122,11 @@ class Training:
         self._drain()
         if self._reason == "finished":
             self._evaluate_finally()
-        errors = [self._env_failures.too_many, self._saving.last(self._seconds())]
+        errors = [self._env_failures.too_many, self._saving.last(self.seconds)]
         return Result(
             self._reason,
             [error for error in errors if error],
-            self._seconds(),
+            self.seconds,
             self._store.counters(),
             self._evaluation,
             self._saving.best_return,
@@ -134,7 +138,7 @@ class Training:
         """Schedules as many training closures as may be on their way."""
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
         while self._window.has_room(left):
-            tickets = np.array(self._window.open(), np.int64)
+            tickets = np.array(self._window.open(self._saving.snapshots.safe), np.int64)
             self._schedule.submit("train", self._closures.train, [tickets])
 
     def _hear(self) -> None:
@@ -161,6 +165,7 @@ class Training:
         report = Report.decode(vector)
         self._progress.add(report)
         self._window.measure(report)
+        self._saving.snapshots.heard(report)
         self._tasks.reported(int(report.worker))
         self._warn(report)
         self._env_failures.hear(report)
@@ -221,10 +226,10 @@ class Training:
         self._evaluation = evaluation
         mean = float(evaluation.returns.mean())
         self._observer.evaluated(
-            evaluation.counters, evaluation_row(evaluation.returns, self._seconds())
+            evaluation.counters, evaluation_row(evaluation.returns, self.seconds)
         )
         self._in_a_row = self._in_a_row + 1 if mean >= self._target_return else 0
-        self._saving.best(evaluation.counters, mean, self._seconds())
+        self._saving.best(evaluation.counters, mean, self.seconds)
 
     def _over(self) -> bool:
         if self._stop_requested or self._env_failures.too_many:
@@ -260,7 +265,7 @@ class Training:
             self._hear()
 
     def _write_train_row(self) -> None:
-        now = self._seconds()
+        now = self.seconds
         self._observer.trained(self._progress, self._store.ledgers(), now)
         self._progress.interval = Interval(now)
 
@@ -269,15 +274,15 @@ class Training:
         self._ticked = time.perf_counter()
         for line in self._tasks.check():
             self._observer.say(line)
-        if self._saving.now_and_then(self._seconds()):
+        if self._saving.now_and_then(self.seconds):
             self._observer.saved()
         self._observer.show(self._figures())
-        if self._seconds() - self._progress.recent.started > self._observer.moments:
-            self._progress.recent = Interval(self._seconds())
+        if self.seconds - self._progress.recent.started > self._observer.moments:
+            self._progress.recent = Interval(self.seconds)
 
     def _figures(self) -> RunFigures:
         """The run as it is now."""
-        now = self._seconds()
+        now = self.seconds
         return dataclasses.replace(
             RunFigures.planned(self._config, self._tasks.num_workers),
             state=self._state,
@@ -293,6 +298,3 @@ class Training:
             session=self._progress.session.values(now),
             is_news=self._progress.recent.ledger.num_reports > 0,
         )
-
-    def _seconds(self) -> float:
-        return self._saving.seconds_before + time.perf_counter() - self._started

@@ -1,7 +1,7 @@
 """Attempts at a run: another one where a task was lost and comes back.
 
-A parameter server that died is started again, by others or here, and this process goes on from the
-newest checkpoint with a new connection.
+A parameter server that died is started again, by others or here, and this process goes on from its
+newest snapshot with a new connection; see `recovery`.
 """
 
 import time
@@ -32,23 +32,24 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
     """
     fruitless, reconnecting = 0, False
     while True:
-        before = resumed.state.counters.env_steps if resumed else 0
+        replaced = context.watchdog.replaced
         try:
             return run.train(context, resumed, reconnecting)
         except ClusterLostError as error:
             # Nothing trains; while it does, a signal lets results be saved.
             context.signals.on_stop(None)
-            fruitless = 0 if context.vitals.env_steps > before else fruitless + 1
+            has_trained = context.vitals.env_steps > context.history.began_at
+            fruitless = 0 if has_trained else fruitless + 1
             _wait_for_an_end(context)
             if context.signals.received or fruitless == MAX_FRUITLESS_ATTEMPTS:
                 raise _explained(context, error) from error
-            lines = _started_again(context, error)
+            lines = _started_again(context, error, replaced)
             if not lines:
                 raise
             for line in lines:
                 context.say(f"{line}; connecting anew")
         reconnecting, resumed = True, context.checkpoints.newest()
-        if resumed is None:
+        if resumed is None and context.snapshots.newest is None:
             context.say("no checkpoint was saved yet: training begins anew")
 
 
@@ -60,15 +61,23 @@ def _wait_for_an_end(context: RunContext) -> None:
             time.sleep(0.01)
 
 
-def _started_again(context: RunContext, error: ClusterLostError) -> list[str]:
+def _started_again(context: RunContext, error: ClusterLostError, replaced: int) -> list[str]:
     """A line for each task that is started again, here or by others; none where nobody does.
+
+    Args:
+        context: of the run.
+        error: what was lost.
+        replaced: tasks that the watchdog had started again before this attempt.
 
     Raises:
         TaskDiedError: a task was started again too often.
     """
     if context.cluster is None:
         return [str(error)] if context.placement.kind == "remote" else []
-    return context.cluster.check("ps") + context.cluster.check("worker")
+    lines = context.cluster.check("ps") + context.cluster.check("worker")
+    if not lines and context.watchdog.replaced > replaced:
+        return [str(error)]  # while this process waited for all tasks
+    return lines
 
 
 def _explained(context: RunContext, error: ClusterLostError) -> ClusterLostError:

@@ -11,10 +11,13 @@ from cluster import health, local, remote
 from cluster.spec import Placement
 from ps_dqn import networks
 from ps_dqn.config import Config
-from ps_dqn.coordinator import connection, summary
+from ps_dqn.coordinator import connection, recovery, summary
 from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result, Training
+from ps_dqn.coordinator.recovery import Recovered
 from ps_dqn.coordinator.saving import Saving
+from ps_dqn.coordinator.snapshots import Snapshots
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.coordinator.watchdog import Watchdog
 from ps_dqn.environments import EnvironmentSpec
@@ -25,11 +28,16 @@ from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.run.disk import Disk
 from ps_dqn.run.signals import FAILED, STOPPED, Signals
+from ps_dqn.state import State
 from ps_dqn.telemetry import display
 from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.telemetry.writers import Writers
 from ps_dqn.worker.closures import Closures
+
+# After a task was lost, workers may take so long to come to the end of what they have begun
+# (seconds).
+SETTLE_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +55,8 @@ class RunContext:
     vitals: Vitals
     own_server: health.OwnServer
     watchdog: Watchdog
+    snapshots: Snapshots
+    history: History
     started: float  # time.perf_counter() when the command began
 
     def say(self, line: str) -> None:
@@ -70,14 +80,21 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     """
     config, environment, spec = context.config, context.environment, context.placement.spec
     num_workers = len(spec.workers)
-    coordinator = _connect(context, resumed, reconnecting)
+    coordinator = _connect(context, reconnecting)
 
     network = networks.build(config.network, config.value, environment, config.run.seed)
-    store = ParameterStore(config, len(spec.ps), num_workers, network.initial)
-    if resumed is not None:
-        _restore(store, resumed)
-    run_id = directory.identity(context.folder, is_new=resumed is None)
+    store = ParameterStore(config, len(spec.ps), num_workers)
+    state, run_id = _begin(context, store, network, resumed, reconnecting)
     closures = Closures(config, environment, store, network, run_id)
+    is_synchronous = config.parameter_server.is_synchronous
+    workers = recovery.Workers(num_workers, len(spec.ps))
+    recovered = recovery.push_again(store, workers, state, closures.rejoin, is_synchronous)
+    counters = store.counters()
+    lost = context.history.recovered(recovered, counters)
+    if state is not None:
+        context.say(_resumption(config, state, resumed, recovered, lost))
+    if recovered.again:
+        context.snapshots.take(store, context.snapshots.seconds)
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(coordinator, most, in_order=num_workers == 1)
     writers = Writers(context.folder, store.counters())
@@ -90,21 +107,33 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         closures,
         schedule,
         Tasks(num_workers, context.cluster),
-        Saving(store, context.checkpoints, observer.disk, config.run.checkpoint_period),
+        Saving(
+            store,
+            context.checkpoints,
+            context.snapshots,
+            observer.disk,
+            config.run.checkpoint_period,
+        ),
         observer,
+        recovered.first_ticket,
     )
 
     context.watchdog.follow(schedule.in_flight)
     context.signals.on_stop(training.request_stop)
-    start_seconds = time.perf_counter() - context.started
+    context.history.begins(time.perf_counter() - context.started)
     try:
         result = training.run()
+    except ClusterLostError:
+        context.snapshots.seconds = training.seconds
+        context.history.lost(context.vitals.read().counters)
+        schedule.settle(SETTLE_SECONDS)
+        raise
     finally:
         context.watchdog.follow(None)
         observer.close()
         schedule.close()
     context.signals.left_tasks()
-    _conclude(context, result, start_seconds, network, observer.disk)
+    _conclude(context, result, network, observer.disk)
     for error in result.errors:
         context.say(f"error: {error}")
     if result.errors:
@@ -112,39 +141,69 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     return context.signals.exit_code(is_over=result.reason != STOPPED)
 
 
-def _connect(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -> object:
+def _connect(context: RunContext, reconnecting: bool) -> object:
     """The `ClusterCoordinator` of the tasks, once all of them answer."""
     context.vitals.begin()
-    if resumed is not None:
-        context.say(_resumption(context.config, resumed))
     if context.placement.kind == "remote":
         limit = context.config.faults.ps_recovery_timeout if reconnecting else math.inf
         try:
             remote.wait_until_serving(context.placement.spec, context.say, limit)
         except TimeoutError as error:
             raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
-    coordinator = connection.connect(context.placement, reconnecting)
+    with context.watchdog.replacing():
+        coordinator = connection.connect(context.placement, reconnecting)
     context.own_server.started()
     return coordinator
 
 
-def _resumption(config: Config, resumed: Checkpoint) -> str:
-    counters = resumed.state.counters
-    forgets = config.replay.replay != "rollout" and not config.replay.replay_files
-    return (
-        f"resumed at {counters.env_steps:,} env steps, {counters.updates:,} updates from "
-        f"{resumed.path.name}" + ("; replay starts empty" if forgets else "")
-    )
+def _begin(
+    context: RunContext,
+    store: ParameterStore,
+    network: QNetwork,
+    resumed: Checkpoint | None,
+    reconnecting: bool,
+) -> tuple[State | None, str]:
+    """Gives the parameter servers what the run begins with.
 
+    Returns:
+        The state that it goes on from, None where it begins; and the run's name.
 
-def _restore(store: ParameterStore, checkpoint: Checkpoint) -> None:
+    Raises:
+        UsageError: the checkpoint does not fit the flags.
+    """
+    run_id = directory.identity(context.folder)
+    held = store.held(run_id, network.num_parameters) if run_id else None
+    saved = resumed.state if resumed is not None else None
+    state = recovery.furthest(held, context.snapshots.newest, saved)
+    if state is not None and state is held and not reconnecting:
+        trained = directory.trained_seconds(context.folder)
+        context.snapshots.seconds = context.history.seconds_before = trained
+    if state is None or not run_id:
+        run_id = directory.new_identity(context.folder)
+    if state is not None and state.log:
+        context.snapshots.newest = state  # the servers forget it now
     try:
-        store.restore(checkpoint.state)
+        store.create(run_id, network.initial, state)
     except ValueError as error:
         raise UsageError(
-            f"checkpoint {checkpoint.path} does not fit these flags: {error}. Use the flags it was "
-            f"made with, or another --run_dir"
+            f"checkpoint {resumed and resumed.path} does not fit these flags: {error}. Use the "
+            f"flags it was made with, or another --run_dir"
         ) from None
+    return state, run_id
+
+
+def _resumption(
+    config: Config, state: State, resumed: Checkpoint | None, recovered: Recovered, lost: int
+) -> str:
+    counters = state.counters
+    where = f"{counters.env_steps:,} env steps, {counters.updates:,} updates"
+    if resumed is not None and state is resumed.state:
+        forgets = config.replay.replay != "rollout" and not config.replay.replay_files
+        return f"resumed at {where} from {resumed.path.name}" + (
+            "; replay starts empty" if forgets else ""
+        )
+    missing = f"{lost:,} updates are lost" if lost else "none is missing"
+    return f"goes on at {where}: {recovered.again} pushes after that are pushed again, {missing}"
 
 
 def _target_return(config: Config, environment: EnvironmentSpec) -> float:
@@ -154,12 +213,10 @@ def _target_return(config: Config, environment: EnvironmentSpec) -> float:
     return math.inf if threshold is None else threshold
 
 
-def _conclude(
-    context: RunContext, result: Result, start_seconds: float, network: QNetwork, disk: Disk
-) -> None:
+def _conclude(context: RunContext, result: Result, network: QNetwork, disk: Disk) -> None:
     """Shows and saves what came of the run."""
     total_seconds = time.perf_counter() - context.started
-    content = summary.summarize(context.config, result, start_seconds, total_seconds)
+    content = summary.summarize(context.config, result, context.history, total_seconds)
     summary.show(context.console, content, context.folder)
     target_return = _target_return(context.config, context.environment)
     summary.save(context.folder, content, target_return, context.checkpoints, network, disk)

@@ -2,6 +2,7 @@
 
 import time
 
+from ps_dqn.coordinator.snapshots import Snapshots
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.disk import Disk
@@ -16,26 +17,34 @@ class Saving:
     """Saves what the parameter servers hold."""
 
     def __init__(
-        self, store: ParameterStore, checkpoints: Checkpoints, disk: Disk, period: float
+        self,
+        store: ParameterStore,
+        checkpoints: Checkpoints,
+        snapshots: Snapshots,
+        disk: Disk,
+        period: float,
     ) -> None:
         """Has saved nothing; knows what earlier sessions have.
 
         Args:
             store: the parameter servers.
             checkpoints: where they are kept.
+            snapshots: those in memory.
             disk: hears of writes that fail.
             period: from one newest checkpoint to the next (seconds).
         """
         self._store, self._checkpoints, self._disk = store, checkpoints, disk
-        self._period = period
+        self.snapshots, self._period = snapshots, period
         newest = checkpoints.newest()
         self.best_return = checkpoints.best_return()
-        self.seconds_before = newest.seconds if newest else 0.0
+        self.seconds_before = max(newest.seconds if newest else 0.0, snapshots.seconds)
         self._due = time.perf_counter() + period
 
     def now_and_then(self, seconds: float) -> bool:
-        """Saves where it is time; whether it did. Takes the training so far (seconds)."""
+        """Saves where it is time; whether it wrote. Takes the training so far (seconds)."""
         if time.perf_counter() < self._due:
+            if self.snapshots.is_due:
+                self.snapshots.take(self._store, seconds)
             return False
         is_saved = self._newest(seconds)
         self._due = time.perf_counter() + (self._period if is_saved else RETRY_SECONDS)
@@ -66,5 +75,5 @@ class Saving:
         return "the last checkpoint could not be written: --resume goes on from the one before it"
 
     def _newest(self, seconds: float) -> bool:
-        state = self._store.state()
+        state = self.snapshots.take(self._store, seconds)
         return self._disk.write(_WHAT, lambda: self._checkpoints.save_newest(state, seconds))

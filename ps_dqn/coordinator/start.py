@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 
-from cluster import health, local
+from cluster import health, local, server
 from cluster.spec import Placement
 from ps_dqn import environments, user_code
 from ps_dqn.config import Config
@@ -52,6 +52,8 @@ def start(command: Command) -> int:
     Raises:
         UsageError: the environment or the run directory cannot be used; no task was started.
     """
+    if command.placement.kind == "remote":
+        _check_own_port(command.placement.spec.chief)
     share = command.config.shared_by(len(command.placement.spec.workers))
     with warnings.catch_warnings(record=True) as heard:
         share, environment = look_at_environment(share)
@@ -88,7 +90,7 @@ def start(command: Command) -> int:
     signals = Signals(say, lambda: vitals.last_sign)
     try:
         # TensorFlow, once for every fork.
-        from ps_dqn.coordinator import reconnect, run
+        from ps_dqn.coordinator import history, reconnect, run, snapshots
         from ps_dqn.coordinator.watchdog import Watchdog
 
         with tasks.running(command.placement, command.folder) as cluster:
@@ -106,6 +108,8 @@ def start(command: Command) -> int:
                 vitals,
                 tasks.serve_health(command.placement, vitals),
                 watchdog,
+                snapshots.Snapshots(config.faults.snapshot_period),
+                history.History(resumed.seconds if resumed is not None else 0.0),
                 command.started,
             )
             # Tasks in this process can only stand still with all of it.
@@ -125,6 +129,13 @@ def start(command: Command) -> int:
     if directory.has_checkpoint(command.folder):
         say(f"--resume --run_dir={command.folder} goes on from the last checkpoint")
     return FAILED
+
+
+def _check_own_port(address: str) -> None:
+    try:
+        server.check_port(address)
+    except server.PortError as error:
+        raise UsageError(str(error)) from None
 
 
 def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config, list[str]]:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ps_dqn import __version__
 from ps_dqn.config import Config
+from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.run import directory, signals, terminal
@@ -25,14 +26,14 @@ _PADDING = (0, 1, 0, 0)
 
 
 def summarize(
-    config: Config, result: Result, start_seconds: float, total_seconds: float
+    config: Config, result: Result, history: History, total_seconds: float
 ) -> dict[str, Any]:
     """The content of `summary.json`.
 
     Args:
         config: the experiment.
         result: how it ended.
-        start_seconds: from the command to the first closure.
+        history: of the run in this process.
         total_seconds: from the command until now.
     """
     evaluation = result.evaluation
@@ -42,9 +43,10 @@ def summarize(
         "reason": result.reason,
         "eval_return": float(evaluation.returns.mean()) if evaluation else math.nan,
         "best_eval_return": result.best_return,
-        "start_seconds": round(start_seconds, 3),
+        "start_seconds": round(history.start_seconds, 3),
         "training_seconds": round(result.seconds, 3),
         "total_seconds": round(total_seconds, 3),
+        **history.summary(result.seconds, total_seconds),
         **result.counters._asdict(),
         "env_steps_per_second": result.counters.env_steps / result.seconds,
         "updates_per_second": result.counters.updates / result.seconds,
@@ -69,11 +71,15 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     table.add_row("final evaluation", _number(summary["eval_return"], ".1f"))
     table.add_row("best evaluation", _number(summary["best_eval_return"], ".1f"))
     seconds = {name: summary[f"{name}_seconds"] for name in ("start", "training", "total")}
-    table.add_row(
-        "time",
-        "{start:.1f} s starting + {training:.1f} s training, "
-        "{total:.1f} s since the command".format(**seconds),
-    )
+    time = "{start:.1f} s starting + {training:.1f} s training, {total:.1f} s since the command"
+    table.add_row("time", time.format(**seconds))
+    if summary["recoveries"]:
+        lost = f"{summary['updates_lost']:,} updates" if summary["updates_lost"] else "none"
+        table.add_row(
+            "recoveries",
+            f"{summary['recoveries']} in {summary['recovery_seconds']:.1f} s, "
+            f"{summary['pushes_again']:,} pushes made again, {lost} lost",
+        )
     for name, rate in (("env_steps", "env_steps_per_second"), ("updates", "updates_per_second")):
         table.add_row(name.replace("_", " "), f"{summary[name]:,} ({summary[rate]:,.0f}/s)")
     table.add_row("episodes", f"{summary['episodes']:,}")

@@ -9,6 +9,7 @@ anew.
 
 import contextlib
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 
@@ -18,6 +19,7 @@ from cluster.spec import Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import ANSWER_SECONDS, FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
 from ps_dqn.coordinator.in_flight import InFlight
+from ps_dqn.run.signals import FAILED
 
 # From one look at all of them to the next (seconds).
 PERIOD = 0.5
@@ -49,6 +51,8 @@ class Watchdog:
         self._silent: dict[Task, int] = {}
         self._in_flight: InFlight | None = None
         self._overdue: set[int] = set()  # workers that were given up with the closure they have
+        self._replaces = False  # tasks of ours that end
+        self.replaced = 0  # that way
         self._stopped = threading.Event()
 
     @contextlib.contextmanager
@@ -64,6 +68,19 @@ class Watchdog:
     def follow(self, in_flight: InFlight | None) -> None:
         """Looks at these closures too, from now on; None: at no closures."""
         self._in_flight = in_flight
+
+    @contextlib.contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Starts tasks of ours again that end, while this process waits for all of them to answer.
+
+        TensorFlow gives that thread no time to do it itself. Where one ends again and again, so
+        does this process.
+        """
+        self._replaces = self._cluster is not None
+        try:
+            yield
+        finally:
+            self._replaces = False
 
     def look_at_answers(self, silent: dict[Task, float]) -> None:
         """Gives up who has been silent for too long; takes for how long each has been (seconds)."""
@@ -94,9 +111,21 @@ class Watchdog:
         if self._cluster is None:
             self.peers = {task: Peer(address) for task, address in self._addresses.items()}
         while not self._stopped.wait(PERIOD):
+            if self._replaces:
+                self._replace()
             self.look_at_answers(servers.look())
             if self._in_flight is not None:
                 self.look_at_closures(self._in_flight)
+
+    def _replace(self) -> None:
+        assert self._cluster is not None
+        try:
+            for line in [*self._cluster.check("ps"), *self._cluster.check("worker")]:
+                self._say(line)
+                self.replaced += 1
+        except local.TaskDiedError as error:
+            self._say(f"error: {error}")
+            os._exit(FAILED)  # the tasks that are left hold on to this process's life
 
     def _answer_seconds(self, task: Task) -> float:
         if task.job == "ps":

@@ -9,12 +9,13 @@ from ps_dqn.worker.calls import Tickets
 class Window:
     """Training closures that were scheduled and have not ended."""
 
-    def __init__(self, config: Config, num_workers: int):
+    def __init__(self, config: Config, num_workers: int, first_ticket: int = 1):
         """Has none.
 
         Args:
             config: the experiment.
             num_workers: that the run is for.
+            first_ticket: of its closures; lower ones were used up.
         """
         options = config.parameter_server
         self._is_synchronous = options.is_synchronous
@@ -25,7 +26,7 @@ class Window:
         together = self._most * self._env_steps_per_push
         self._most_pushes = max(int(config.run.eval_period / together), 1)
         self._is_said = options.pushes_per_closure is not None or num_workers == 1
-        self._next_ticket = 1
+        self._next_ticket = first_ticket
         self._pushes: dict[int, int] = {}  # by first ticket, in order
 
     def has_room(self, env_steps_left: int) -> bool:
@@ -40,14 +41,18 @@ class Window:
             return True  # a round needs every worker; the parameter servers know when it is over
         return sum(self._pushes.values()) * self._env_steps_per_push < env_steps_left
 
-    def open(self) -> Tickets:
-        """One more closure, with a ticket for each of its pushes."""
+    def open(self, safe: int) -> Tickets:
+        """One more closure, with a ticket for each of its pushes.
+
+        Args:
+            safe: pushes of lower numbers are in a snapshot.
+        """
         first, pushes = self._next_ticket, self._length.pushes
         if not self._is_said:
             pushes = min(pushes, self._most_pushes)
         self._next_ticket += pushes
         self._pushes[first] = pushes
-        return Tickets(first, oldest=next(iter(self._pushes)), pushes=pushes)
+        return Tickets(first, next(iter(self._pushes)), pushes, safe)
 
     def close(self, first: int) -> None:
         """The closure of this first ticket has ended."""

@@ -6,6 +6,7 @@ of the flag. Shapes: P parameters of a shard, W pushes of a round.
 
 import abc
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,20 @@ class Aggregation(abc.ABC):
     def absent(self) -> list[int]:
         """Workers that nobody waits for."""
         return []
+
+    @property
+    def waiting(self) -> list[tuple[Entry, np.ndarray]]:
+        """Pushes that were applied and make no version yet: entries, and float32 [P]."""
+        return []
+
+    def restore(self, absent: Sequence[int], waiting: Sequence[tuple[Entry, np.ndarray]]) -> None:
+        """Takes over what another one's `absent` and `waiting` were.
+
+        Raises:
+            ValueError: pushes do not wait for each other here.
+        """
+        if absent or waiting:
+            raise ValueError("pushes wait for a round, and here are none")
 
     @abc.abstractmethod
     def add(self, entry: Entry, vector: np.ndarray, workers: int) -> Combined | None:
@@ -153,6 +168,16 @@ class Synchronous(Aggregation):
     def absent(self) -> list[int]:
         """Workers that rounds go on without."""
         return sorted(set(range(self._num_workers)) - self._members)
+
+    @property
+    def waiting(self) -> list[tuple[Entry, np.ndarray]]:
+        """The round."""
+        return list(self._round.values())
+
+    def restore(self, absent: Sequence[int], waiting: Sequence[tuple[Entry, np.ndarray]]) -> None:
+        """Goes on with a round."""
+        self._members = set(range(self._num_workers)) - set(absent)
+        self._round = {entry.worker: (entry, vector) for entry, vector in waiting}
 
     def _complete(self) -> Combined | None:
         """Ends the round if it has the pushes that it waits for, of W workers by now."""

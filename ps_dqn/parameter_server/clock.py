@@ -6,6 +6,7 @@ The same on every server, because all of them follow one log.
 import collections
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ps_dqn.state import Counters
 from ps_dqn.wire.messages import Entry
@@ -23,26 +24,38 @@ class Clock:
     def __init__(self, num_workers: int):
         """Begins a run of so many workers, with nothing done."""
         self.counters = Counters(0, 0, 0, 0, 0)
+        self.pushes = 0  # that were decided
         self._num_workers = num_workers
         self._beyond = 0.0  # what versions were worth beyond whole sequential updates
         self._last: collections.deque[int] = collections.deque(maxlen=ROUNDS_BACK * num_workers)
-        self._pushes: collections.Counter[int] = collections.Counter()  # among the last
+        self._counts: collections.Counter[int] = collections.Counter()  # among the last
 
     @property
     def workers(self) -> int:
         """How many workers push; all of the run, until there were enough pushes to tell."""
         is_full = len(self._last) == self._last.maxlen
-        return len(self._pushes) if is_full else self._num_workers
+        return len(self._counts) if is_full else self._num_workers
 
     def see(self, worker: int) -> None:
         """A worker has pushed, whatever becomes of it."""
         if len(self._last) == self._last.maxlen:
             oldest = self._last[0]
-            self._pushes[oldest] -= 1
-            if not self._pushes[oldest]:
-                del self._pushes[oldest]
+            self._counts[oldest] -= 1
+            if not self._counts[oldest]:
+                del self._counts[oldest]
         self._last.append(worker)
-        self._pushes[worker] += 1
+        self._counts[worker] += 1
+        self.pushes += 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """What it knows beside the counters, for JSON."""
+        return {"pushes": self.pushes, "beyond": self._beyond, "last": list(self._last)}
+
+    def restore(self, pushes: int, beyond: float, last: Sequence[int]) -> None:
+        """Takes over what `as_dict` has said."""
+        for worker in last:
+            self.see(worker)
+        self.pushes, self._beyond = pushes, beyond
 
     def count(self, entries: Sequence[Entry], worth: float | None = None) -> None:
         """Counts what pushes bring.

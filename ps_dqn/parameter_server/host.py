@@ -12,7 +12,7 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import vectors
 from ps_dqn.parameter_server.shard import Shard
-from ps_dqn.state import Counters, State
+from ps_dqn.state import State
 from ps_dqn.telemetry.figures import ServerFigures
 from ps_dqn.wire.messages import Kind
 
@@ -22,12 +22,17 @@ class ParameterHost:
 
     def __init__(self) -> None:
         self._shard: Shard | None = None
+        self._run = ""  # JSON: which run the shard is of; no text while it is being made
         self._size = 0  # parameters
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
-        """What workers and the coordinator call; before a run only `create`."""
-        methods: dict[str, Callable[..., Sequence[Any]]] = {"create": self._create}
+        """What workers and the coordinator call; before a run only `create`, `name` and `run`."""
+        methods: dict[str, Callable[..., Sequence[Any]]] = {
+            "create": self._create,
+            "run": lambda: [self._run],
+            "name": self._name,
+        }
         shard = self._shard
         if shard is not None:
             methods |= {
@@ -42,7 +47,7 @@ class ParameterHost:
                 "entries": lambda known: [shard.entries(int(known))],
                 "next_index": lambda: [np.int64(shard.next_index())],
                 "frozen": lambda: [shard.frozen()],
-                "checkpoint": lambda: _as_arrays(shard.checkpoint()),
+                "checkpoint": lambda: shard.checkpoint().as_arrays(),
                 "restore": lambda *arrays: _restored(shard, arrays),
                 "halt": lambda: [np.int32(shard.halt())],
                 "tally": lambda: [json.dumps(shard.tally())],
@@ -67,13 +72,14 @@ class ParameterHost:
             busy_seconds=ledger["seconds"],
         )
 
-    def close(self) -> None:
+    def leave(self) -> None:
         """Lets go of the parameters."""
         self._shard = None
 
     def _create(
         self, session: np.ndarray, config: bytes, sizes: np.ndarray, initial: np.ndarray
     ) -> list[Any]:
+        self._run = ""
         num_ps, num_workers, num_parameters = map(int, sizes)
         parsed = Config.from_json(config.decode())
         self._size = len(initial)
@@ -81,16 +87,12 @@ class ParameterHost:
         self._shard = Shard(parsed, int(session), num_ps, num_workers, held)
         return [np.int32(1)]
 
+    def _name(self, run: bytes) -> list[Any]:
+        """Says which run the shard is of, now that it holds all that the run begins with."""
+        self._run = run.decode()
+        return [np.int32(1)]
 
-def _as_arrays(state: State) -> list[Any]:
-    """A state as one matrix, float32 [3 + slots, P], and the counters, int64 [fields]."""
-    vectors = np.stack([state.online, state.target, state.average, *state.slots])
-    return [vectors, np.array(state.counters, np.int64)]
 
-
-def _restored(shard: Shard, arrays: Sequence[np.ndarray]) -> list[Any]:
-    vectors, counters = arrays
-    online, target, average, *slots = vectors
-    counted = Counters(*(int(each) for each in counters))
-    shard.restore(State(online, target, average, tuple(slots), counted))
+def _restored(shard: Shard, arrays: Sequence[Any]) -> list[Any]:
+    shard.restore(State.from_arrays(*arrays))
     return [np.int32(1)]

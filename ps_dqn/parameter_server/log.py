@@ -1,13 +1,26 @@
 """The log that every parameter server follows, and the tickets that make a push count once."""
 
 import collections
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ps_dqn.wire.messages import Entry, Kind
+from ps_dqn.wire.messages import NO_NUMBER, Entry, Kind
 
 # Entries the first server keeps for the others: far more than can be on their way.
 LOG_LENGTH = 10_000
+
+
+class Decision(NamedTuple):
+    """What became of a push."""
+
+    kind: Kind
+    attempt: int  # that it was of
+    number: int  # of the push; see `Verdict`
+
+
+_FORGOTTEN = Decision(Kind.LATE, 0, NO_NUMBER)
 
 
 class Log:
@@ -47,7 +60,7 @@ class Tickets:
 
     def __init__(self) -> None:
         self._staged: dict[tuple[int, int], np.ndarray] = {}
-        self._decided: dict[int, Kind] = {}
+        self._decided: dict[int, Decision] = {}
         self._oldest = 0
 
     @property
@@ -64,15 +77,28 @@ class Tickets:
         """What was staged."""
         return self._staged[ticket, attempt]
 
-    def decide(self, ticket: int, kind: Kind) -> None:
+    def decide(self, ticket: int, decision: Decision) -> None:
         """Remembers what became of a ticket, and lets go of what any attempt has staged for it."""
-        self._decided[ticket] = kind
+        self._decided[ticket] = decision
         for key in [key for key in self._staged if key[0] == ticket]:
             del self._staged[key]
 
-    def decision(self, ticket: int) -> Kind | None:
+    def decision(self, ticket: int) -> Decision | None:
         """What became of a ticket; None where it is new. Forgotten ones are called late."""
-        return Kind.LATE if ticket < self._oldest else self._decided.get(ticket)
+        return _FORGOTTEN if ticket < self._oldest else self._decided.get(ticket)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was decided, for JSON; what is staged is not."""
+        decided = [[ticket, *map(int, decision)] for ticket, decision in self._decided.items()]
+        return {"decided": decided, "oldest": self._oldest}
+
+    def restore(self, decided: Sequence[Sequence[int]], oldest: int) -> None:
+        """Takes over what `as_dict` has said."""
+        self._decided = {
+            ticket: Decision(Kind(kind), attempt, number)
+            for ticket, kind, attempt, number in decided
+        }
+        self._oldest = oldest
 
     def raise_oldest(self, oldest: int) -> None:
         """Forgets the tickets below."""

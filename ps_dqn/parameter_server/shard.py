@@ -20,7 +20,8 @@ from ps_dqn.config import Config
 from ps_dqn.parameter_server import aggregation
 from ps_dqn.parameter_server.aggregation import Combined
 from ps_dqn.parameter_server.clock import Clock
-from ps_dqn.parameter_server.log import Log, Tickets
+from ps_dqn.parameter_server.log import Decision, Log, Tickets
+from ps_dqn.parameter_server.standing import Standing
 from ps_dqn.parameter_server.target import TargetRule
 from ps_dqn.state import State
 from ps_dqn.telemetry.ledger import ServerLedger
@@ -57,12 +58,13 @@ class Shard:
         self._aggregation = aggregation.make(config, num_workers)
         self._target_rule, self._clock = TargetRule(config), Clock(num_workers)
         self._tickets, self._log = Tickets(), Log(is_shared=num_ps > 1)
-        self._target_version = 0
+        self._target_version, self._halted = 0, False
         self._checkpoint: State | None = None
-        self._halted = False
         self._pulls: dict[bool, np.ndarray] = {}
         self._lock = threading.Lock()
         self._ledger = ServerLedger()
+        counted = (self._clock, self._tickets, self._aggregation, self._ledger)
+        self._standing = Standing(session, *counted)
 
     def pull(self, request: np.ndarray) -> np.ndarray:
         """The parameters, and the target if the worker has an older one; one uint8 message."""
@@ -132,18 +134,15 @@ class Shard:
             return self._log.next_index
 
     def mark(self, kind: Kind, known: int, worker: int = messages.NO_WORKER) -> np.ndarray:
-        """On the first server: FREEZE, CHECKPOINT or AWAY; a verdict and entries from `known`.
-
-        Away is a worker, or are all that the round waits for.
-        """
+        """On the first server: an entry that is no push; a verdict and entries from `known`."""
         with self._lock:
             self._write(kind, _NO_PUSH._replace(worker=worker), 0)
-            return self._verdict(kind, False, 0, known)
+            return self._verdict(kind, messages.NO_NUMBER, 0, known)
 
     def entries(self, known: int) -> np.ndarray:
         """On the first server: the entries from `known` on, after a verdict that says nothing."""
         with self._lock:
-            return self._verdict(Kind.WITHHELD, True, 0, known)
+            return self._verdict(Kind.WITHHELD, messages.NO_NUMBER, 0, known)
 
     def next_index(self) -> int:
         """The first entry of the log that this server lacks."""
@@ -164,7 +163,7 @@ class Shard:
         """Puts this server's part of a state back; before the first push."""
         with self._lock:
             self._parameters.restore(state)
-            self._clock.counters = state.counters
+            self._standing.restore(state)
             self._target_version += 1
             self._pulls.clear()
 
@@ -224,17 +223,18 @@ class Shard:
 
     def _decide(self, header: PushHeader, known: int) -> np.ndarray:
         if header.session != self._session:
-            return self._verdict(Kind.LATE, True, 0, self._log.next_index)
+            return self._verdict(Kind.LATE, messages.UNDECIDED, 0, self._log.next_index, True)
         decision = self._tickets.decision(header.ticket)
         if decision is not None:
             self._ledger.duplicates += 1
-            return self._verdict(decision, True, 0, known)
+            number = decision.number if decision.attempt == header.attempt else messages.NO_NUMBER
+            return self._verdict(decision.kind, number, 0, known, is_repeated=True)
         staleness = max(self._clock.counters.version - header.base_version, 0)
         kind = Kind.WITHHELD
         if header.kind != Kind.WITHHELD:
             kind = self._aggregation.judge(header, staleness)
         self._write(kind, header, staleness)
-        return self._verdict(kind, False, staleness, known)
+        return self._verdict(kind, self._clock.pushes - 1, staleness, known)
 
     def _write(self, kind: Kind, header: PushHeader, staleness: int) -> None:
         """Adds an entry to the log, and follows it here."""
@@ -254,8 +254,10 @@ class Shard:
         self._log.append(entry)
         self._follow(entry)
 
-    def _verdict(self, kind: Kind, duplicate: bool, staleness: int, known: int) -> np.ndarray:
-        numbers = [int(kind), int(duplicate), staleness, *self._clock.counters]
+    def _verdict(
+        self, kind: Kind, number: int, staleness: int, known: int, is_repeated: bool = False
+    ) -> np.ndarray:
+        numbers = [int(kind), int(is_repeated), staleness, number, *self._clock.counters]
         for entry in self._log.since(known):
             numbers.extend(entry)
         return messages.pack(numbers)
@@ -269,7 +271,7 @@ class Shard:
             self._parameters.freeze()
             return
         if kind is Kind.CHECKPOINT:
-            self._checkpoint = self._parameters.state(self._clock.counters)
+            self._checkpoint = self._standing.complete(self._parameters)
             return
         if kind is Kind.AWAY:
             self._make_version(self._aggregation.go_on_without(entry.worker))
@@ -282,7 +284,7 @@ class Shard:
             self._make_version(self._aggregation.add(entry, vector, self._clock.workers))
         else:
             self._clock.count([entry])
-        self._tickets.decide(entry.ticket, kind)
+        self._tickets.decide(entry.ticket, Decision(kind, entry.attempt, self._clock.pushes - 1))
         self._tickets.raise_oldest(entry.oldest)
         self._ledger.decided(entry)
 

@@ -16,9 +16,10 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.config import Config
+from ps_dqn.parameter_server import standing
 from ps_dqn.parameter_server.rule import Rule
 from ps_dqn.state import Counters, State
-from ps_dqn.wire import bridge, failures, messages
+from ps_dqn.wire import asking, bridge, messages
 from ps_dqn.wire.messages import Kind, Verdict
 
 _MESSAGE = tf.TensorSpec([None], tf.uint8)
@@ -31,27 +32,65 @@ _TEXT = tf.TensorSpec([], tf.string)
 class ParameterStore:
     """The parameter servers of one run."""
 
-    def __init__(self, config: Config, num_ps: int, num_workers: int, initial: np.ndarray):
-        """Gives every server its part; the cluster must be connected.
+    def __init__(self, config: Config, num_ps: int, num_workers: int):
+        """Names a session; the cluster must be connected.
 
         Args:
             config: says how pushes are applied and how the target follows.
             num_ps: parameter servers to spread over.
             num_workers: workers that push.
-            initial: the first online and target parameters, float32 [P].
         """
-        self.session = secrets.randbits(62)
+        self.session = self.log_id = secrets.randbits(62)
         self.num_ps, self.num_workers = num_ps, num_workers
-        self.sizes = messages.shard_sizes(len(initial), num_ps)
-        self._starts = np.cumsum([0, *self.sizes])
+        self._config_json = config.to_json()
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
         self._num_slots = Rule(config).num_slots
-        sizes = np.array([num_ps, num_workers, len(initial)], np.int64)
+
+    def create(self, run_id: str, initial: np.ndarray, state: State | None = None) -> None:
+        """Gives every server its part; begins a log, or goes on with that of a state.
+
+        Args:
+            run_id: the same for every session of a run.
+            initial: the first online and target parameters, float32 [P].
+            state: what to begin with instead.
+
+        Raises:
+            ValueError: it is of another network or another way of applying pushes.
+        """
+        self._cut(len(initial))
+        sizes = np.array([self.num_ps, self.num_workers, len(initial)], np.int64)
         for i, part in enumerate(self._parts(initial)):
-            with tf.device(self._devices[i]):
-                bridge.take_error(bridge.server(i))  # of an earlier run
-            inputs = [np.int64(self.session), config.to_json(), sizes, part.astype(np.float32)]
+            asking.clear_error(self._devices[i], bridge.server(i))  # of an earlier run
+            inputs = [np.int64(self.session), self._config_json, sizes, part.astype(np.float32)]
             self._ask("create", i, inputs, [_MARK])
+        if state is not None:
+            self.restore(state)
+        for i in range(self.num_ps):
+            self._ask("name", i, [self._run(run_id, len(initial))], [_MARK])
+
+    def held(self, run_id: str, num_parameters: int) -> State | None:
+        """What the servers hold of an earlier session of a run like this, if all of them do.
+
+        Args:
+            run_id: of the run.
+            num_parameters: P.
+        """
+        if self.errors():
+            return None
+        found = {self._ask("run", i, [], [_TEXT])[0] for i in range(self.num_ps)}
+        if found != {self._run(run_id, num_parameters).encode()}:
+            return None
+        self._cut(num_parameters)
+        return self.state()
+
+    def _run(self, run_id: str, num_parameters: int) -> str:
+        """What servers hold that are in a session of this run, of as many tasks."""
+        sizes = [self.num_ps, self.num_workers, num_parameters]
+        return json.dumps({"run_id": run_id, "sizes": sizes, "config": self._config_json})
+
+    def _cut(self, num_parameters: int) -> None:
+        self.sizes = messages.shard_sizes(num_parameters, self.num_ps)
+        self._starts = np.cumsum([0, *self.sizes])
 
     # In closures, which are traced by the coordinator and run on workers.
 
@@ -149,12 +188,10 @@ class ParameterStore:
         self._mark_now(Kind.CHECKPOINT)
         states = []
         for i, size in enumerate(self.sizes):
-            vectors = tf.TensorSpec([3 + self._num_slots, size], tf.float32)
-            counters = tf.TensorSpec([len(Counters._fields)], tf.int64)
-            states.append(self._ask("checkpoint", i, [], [vectors, counters]))
-        online, target, average, *slots = np.concatenate([each for each, _ in states], axis=1)
-        counters = Counters(*(int(each) for each in states[0][1]))
-        return State(online, target, average, tuple(slots), counters)
+            vectors = tf.TensorSpec([None, size], tf.float32)
+            states.append(self._ask("checkpoint", i, [], [vectors, _NUMBERS, _TEXT]))
+        _, numbers, log = states[0]  # the same on all
+        return State.from_arrays(np.concatenate([each[0] for each in states], 1), numbers, log)
 
     def restore(self, state: State) -> None:
         """Puts a state back; before the first push.
@@ -170,11 +207,25 @@ class ParameterStore:
             raise ValueError(
                 f"it has {len(state.slots)} optimizer slots, this run needs {self._num_slots}"
             )
-        vectors = np.stack([state.online, state.target, state.average, *state.slots])
-        counters = np.array(state.counters, np.int64)
+        vectors, *others = state.as_arrays()
         for i in range(self.num_ps):
             part = vectors[:, self._starts[i] : self._starts[i + 1]]
-            self._ask("restore", i, [part, counters], [_MARK])
+            self._ask("restore", i, [part, *others], [_MARK])
+        self.log_id = standing.log_id(state.log) if state.log else self.session
+
+    def push_now(self, header: np.ndarray, packed: Sequence[np.ndarray]) -> Verdict:
+        """As `push`, from the coordinator: a push that a worker has kept."""
+        if self.num_ps == 1:
+            verdict = self._ask("push", 0, [header, *packed], [_NUMBERS])[0]
+        else:
+            lacking = [
+                int(self._ask("stage", i, [header, message], [_NUMBER])[0])
+                for i, message in enumerate(packed)
+            ]
+            request = np.append(header, min(lacking))
+            verdict = self._ask("decide", 0, [request], [_NUMBERS])[0]
+            self._bring(verdict)
+        return messages.unpack(Verdict, verdict)
 
     def catch_up(self) -> None:
         """Completes what a worker that died has left half-made: every server reads the log."""
@@ -210,8 +261,7 @@ class ParameterStore:
         """The tracebacks of parameter servers that failed, or an empty text."""
         found = []
         for i, device in enumerate(self._devices):
-            with tf.device(device):
-                text = bridge.take_error(bridge.server(i)).numpy().decode(errors="replace")
+            text = asking.clear_error(device, bridge.server(i))
             if text:
                 found.append(f"parameter server {i}:\n{text}")
         return "\n".join(found)
@@ -241,12 +291,4 @@ class ParameterStore:
             ClusterLostError: it does not answer.
             WorkerError: its Python failed.
         """
-        try:
-            with tf.device(self._devices[server]):
-                results = bridge.call(method, bridge.server(server), inputs, outputs)
-                values = [result.numpy() for result in results]
-                error = bridge.take_error(bridge.server(server)).numpy()
-        except tf.errors.OpError as lost:
-            raise failures.lost(lost) from lost
-        failures.check_error(error)
-        return values
+        return asking.ask(self._devices[server], bridge.server(server), method, inputs, outputs)

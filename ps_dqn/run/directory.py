@@ -67,17 +67,21 @@ def new_path(env_id: str) -> pathlib.Path:
     return path
 
 
-def identity(path: pathlib.Path, is_new: bool) -> str:
-    """A run's own name, the same whenever it is resumed.
-
-    A new run in the folder of one that left no checkpoint gets a name of its own, and what that
-    one's workers kept is removed: it is of other parameters, and maybe of another environment.
-    """
+def identity(path: pathlib.Path) -> str:
+    """The name of the run that the folder is of, the same whenever it is resumed; or no text."""
     file = path / IDENTITY
-    if is_new or not file.exists():
-        shutil.rmtree(path / WORKER_FILES, ignore_errors=True)
-        file.write_text(secrets.token_hex(8) + "\n")
-    return file.read_text().strip()
+    return file.read_text().strip() if file.exists() else ""
+
+
+def new_identity(path: pathlib.Path) -> str:
+    """Names a run that begins.
+
+    One in the folder of another that has left nothing gets a name of its own, and what that one's
+    workers kept is removed: it is of other parameters, and maybe of another environment.
+    """
+    shutil.rmtree(path / WORKER_FILES, ignore_errors=True)
+    (path / IDENTITY).write_text(secrets.token_hex(8) + "\n")
+    return identity(path)
 
 
 def newest() -> pathlib.Path | None:
@@ -94,6 +98,12 @@ def has_checkpoint(path: pathlib.Path) -> bool:
 def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
     """The rows of a run's metrics.csv; none where there is no such file."""
     return read_table(path / METRICS)
+
+
+def trained_seconds(path: pathlib.Path) -> float:
+    """For how long a run has trained, as the last row of its metrics.csv says."""
+    rows = read_metrics(path)
+    return float(rows[-1]["seconds"] or 0.0) if rows else 0.0
 
 
 def read_table(path: pathlib.Path) -> list[dict[str, str]]:

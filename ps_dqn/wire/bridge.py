@@ -48,8 +48,8 @@ class Host(Protocol):
     def figures(self) -> Any:
         """What `telemetry.prometheus` makes metrics of; None where there is nothing to show."""
 
-    def close(self) -> None:
-        """Lets go of what the host holds."""
+    def leave(self) -> None:
+        """The task is told to end: ends what is under way, and lets go of what the host holds."""
 
 
 _graph: tf.Graph | None = None
@@ -157,10 +157,10 @@ def figures() -> Any:
     return next((host.figures for host in list(_hosts.values())), None)
 
 
-def close() -> None:
-    """Closes every host this process made."""
+def leave() -> None:
+    """Ends what is under way at every host this process made, and lets go of them."""
     for host in _hosts.values():
-        host.close()
+        host.leave()
 
 
 def _dispatch(method: Any, task: Any, zeros: Any, *inputs: np.ndarray) -> list[Any]:

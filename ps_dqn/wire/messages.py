@@ -15,6 +15,11 @@ from ps_dqn.wire import encoding
 
 # Stands for a worker where an entry of the log is about no particular one.
 NO_WORKER = -1
+# Stand for a push's number: in a verdict about none, or about a repetition, whose vector the
+# servers have from another attempt; and where nothing was decided: it is of another session.
+NO_NUMBER, UNDECIDED = -1, -2
+# Of a push that counts nowhere: no session has this name.
+NO_SESSION = 0
 # Bytes of the numbers before a pull's vectors, padded so that the vectors stay aligned.
 HEADER = 128
 
@@ -98,8 +103,9 @@ class Verdict(NamedTuple):
     """What became of a push; entries of the log follow it."""
 
     kind: int
-    duplicate: int  # 1: decided when the closure ran before
+    duplicate: int  # 1: decided before
     staleness: int
+    number: int  # pushes that were decided before this one; or NO_NUMBER, UNDECIDED
     version: int  # after it, as the others below
     updates: int
     env_steps: int

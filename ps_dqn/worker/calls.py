@@ -15,6 +15,9 @@ so what a method returns has its specs beside its fields.
 | pack           | `Learned`                 | `Packed`                              |
 | pushed         | the `Verdict`             | requests of the next pull             |
 | report         |                           | `Reported`                            |
+| rejoin         | `Rejoin`                  | the pushes it keeps                   |
+| kept           | the index of such a push  | its part for each server              |
+| pushed_again   | that index, the `Verdict` | a mark                                |
 | evaluate_begin | `EvaluateBegin`           | the first observations                |
 | evaluate_step  | greedy actions, int32 [E] | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
@@ -64,16 +67,28 @@ class Tickets(NamedTuple):
     first: int  # the ticket of its first push; the next ones follow it
     oldest: int  # the first ticket of the oldest closure that has not ended
     pushes: int  # how many
+    safe: int = 0  # pushes of lower numbers are in a snapshot of the servers
 
 
 class Begin(NamedTuple):
     """A closure begins to run."""
 
-    session: Any  # one number for each run, int64 []
+    session: Any  # one number for each session of a run, int64 []
+    log_id: Any  # of the log that its servers write, which sessions may share, int64 []
     run_id: Any  # the same for every session of a run, string []
     config: Any  # the `Config` as JSON, string []
     sizes: Any  # `Sizes`, int64 [4]
-    tickets: Any  # `Tickets`, int64 [3]
+    tickets: Any  # `Tickets`, int64 [4]
+
+
+class Rejoin(NamedTuple):
+    """The coordinator connects anew, to servers that go on with a log or begin one."""
+
+    session: Any  # as in `Begin`, like the others
+    log_id: Any
+    run_id: Any
+    config: Any
+    sizes: Any
 
 
 def requests(num_ps: int) -> Spec:
@@ -190,7 +205,7 @@ class Reported(NamedTuple):
 class EvaluateBegin(NamedTuple):
     """An evaluation begins."""
 
-    session: Any  # one number for each run, int64 []
+    session: Any  # as in `Begin`, int64 []
     config: Any  # the `Config` as JSON, string []
     seed: Any  # the episodes depend on it alone, int64 []
     episodes: Any  # how many, one in each environment, int32 []

@@ -63,23 +63,18 @@ class Closures:
             run_id: the same for every session of a run; workers find their replay by it.
         """
         self._config = config
-        self._config_json = config.to_json()
         self._environment = environment
         self._store = store
         self._network = network
-        self._run_id = run_id
-        self._session = tf.constant(store.session, tf.int64)
-        self._sizes = calls.Sizes(
-            store.num_workers,
-            store.num_ps,
-            network.num_parameters,
-            local_optimizer_slots(config),
-        )
+        num_slots = local_optimizer_slots(config)
+        sizes = calls.Sizes(store.num_workers, store.num_ps, network.num_parameters, num_slots)
+        session, log_id = np.int64(store.session), np.int64(store.log_id)
+        self.rejoin = calls.Rejoin(session, log_id, run_id, config.to_json(), np.array(sizes))
         self._requests = calls.requests(store.num_ps)
         self._packed = Packed.specs(store.num_ps)
         self._pulled = Pulled.specs(network.num_parameters)
         acting = self._acting(config.environment.envs_per_worker)
-        self._plan = Plan.specs(self._sizes, acting)
+        self._plan = Plan.specs(sizes, acting)
         self._sampled = Sampled.specs(zero_batch(config, environment), acting)
         # First, and so always under the same name.
         compile_cache.settle_names()
@@ -120,15 +115,14 @@ class Closures:
         return _trace(closure, tf.TensorSpec([], tf.int64))
 
     def _train(self, tickets: tf.Tensor) -> tf.Tensor:
-        """A closure of `Tickets`, int64 [3].
+        """A closure of `Tickets`, int64 [4].
 
         Returns:
             What `read_report` reads, float64 [fields + bytes of the error text]: one tensor, since
             the coordinator fetches each by a call of its own.
         """
         worker = _this_worker()
-        sizes = tf.constant(self._sizes, tf.int64)
-        begin = calls.Begin(self._session, self._run_id, self._config_json, sizes, tickets)
+        begin = calls.Begin(*self.rejoin, tickets)
         requests = bridge.call("begin", worker, begin, self._requests)
         pushes = tickets[calls.Tickets._fields.index("pushes")]
 
@@ -237,7 +231,8 @@ class Closures:
                 counters = self._store.freeze()
         parameters = self._store.pull_frozen(after=counters)
         specs = Playing.specs(self._acting(episodes).observations)
-        begin = calls.EvaluateBegin(self._session, self._config_json, seed, episodes)
+        whose = (self.rejoin.session, self.rejoin.config)
+        begin = calls.EvaluateBegin(*whose, seed, episodes)
         observations = bridge.call("evaluate_begin", worker, begin, specs.observations)
 
         def step(playing: Playing, state: tf.Tensor) -> tuple[Playing, tf.Tensor]:

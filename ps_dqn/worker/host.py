@@ -14,7 +14,8 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.worker.actor import Evaluation
-from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Sizes, Tickets
+from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Rejoin, Sizes, Tickets
+from ps_dqn.worker.kept_pushes import KeptPushes
 from ps_dqn.worker.session import Session
 
 
@@ -30,6 +31,7 @@ class WorkerHost:
         """
         self._worker, self._worker_dir = worker, worker_dir
         self._session = 0
+        self._whose: tuple[bytes, bytes, Sizes] | None = None  # run, configuration, sizes
         self._config = Config()
         self._learning: Session | None = None
         self._evaluation: Evaluation | None = None
@@ -39,6 +41,7 @@ class WorkerHost:
         """What closures may call now; `calls` has what they exchange."""
         methods: dict[str, Callable[..., Any]] = {
             "begin": self._begin,
+            "rejoin": self._rejoin,
             "evaluate_begin": self._evaluate_begin,
         }
         if self._learning is not None:
@@ -57,26 +60,49 @@ class WorkerHost:
         learning = self._learning
         return None if learning is None else learning.figures
 
+    def leave(self) -> None:
+        """The task is told to end: hands in the push that it is at, and ends the environments."""
+        if self._learning is not None:
+            self._learning.leave()
+            # A closure may still come, which is to end as well as any other; and an evaluation
+            # that is played now is lost with the process, not with its environments.
+            self._learning.actor.close()
+
     def close(self) -> None:
-        """Ends the environments."""
+        """Ends the environments, and forgets the run."""
         if self._learning is not None:
             self._learning.actor.close()
         if self._evaluation is not None:
             self._evaluation.environments.close()
-        self._learning = self._evaluation = None
+        self._learning = self._evaluation = self._whose = None
 
     def _begin(self, *arrays: Any) -> np.ndarray:
         """Starts a closure, from the fields of `Begin`; the first pull's requests."""
         begin = Begin(*arrays)
+        if int(begin.session) != self._session:
+            self._rejoin(*begin[: len(Rejoin._fields)])
         self._open(begin.session, begin.config)
         if self._learning is None:
             own, sizes = self._own_folder(begin.run_id.decode()), Sizes(*map(int, begin.sizes))
             replay = self._replay_folder(own) if self._config.replay.replay_files else None
             failures = own and own / "env_failures"
-            self._learning = Session(
-                self._config, self._session, self._worker, sizes, replay, failures
-            )
+            whose = (self._session, int(begin.log_id), self._worker)
+            self._learning = Session(self._config, *whose, sizes, replay, failures)
+            self._whose = begin.run_id, begin.config, sizes
         return self._learning.begin(Tickets(*map(int, begin.tickets)))
+
+    def _rejoin(self, *arrays: Any) -> np.ndarray:
+        """Goes on in a session, from the fields of `Rejoin`, with all that it has of this run.
+
+        Returns:
+            Pushes that the servers may have lost, int64 [pushes, fields]; see `Recovery.go_on`.
+        """
+        rejoin = Rejoin(*arrays)
+        whose = rejoin.run_id, rejoin.config, Sizes(*map(int, rejoin.sizes))
+        if self._learning is None or self._whose != whose:
+            return KeptPushes().table()
+        self._session = int(rejoin.session)
+        return self._learning.recovery.go_on(self._session, int(rejoin.log_id))
 
     def _own_folder(self, run_id: str) -> pathlib.Path | None:
         """Where this worker may keep files of a run."""

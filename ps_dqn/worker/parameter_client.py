@@ -15,6 +15,7 @@ from ps_dqn.config import ParameterServer
 from ps_dqn.state import Counters
 from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Status, Verdict
+from ps_dqn.worker.kept_pushes import KeptPushes
 
 # A worker that has to wait for others asks again after this long, and longer each time (seconds).
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.008
@@ -38,7 +39,14 @@ class Parameters(NamedTuple):
 class ParameterClient:
     """One worker's connection to the parameter servers of a run."""
 
-    def __init__(self, options: ParameterServer, session: int, worker: int, sizes: Sequence[int]):
+    def __init__(
+        self,
+        options: ParameterServer,
+        session: int,
+        worker: int,
+        sizes: Sequence[int],
+        keeps_pushes: bool = False,
+    ):
         """Knows nothing of the parameters yet.
 
         Args:
@@ -46,14 +54,15 @@ class ParameterClient:
             session: the run.
             worker: this worker's index.
             sizes: how many parameters each server holds.
+            keeps_pushes: until a snapshot has them.
         """
-        self._options, self._session, self._worker = options, session, worker
+        self._options, self._worker = options, worker
         self._sizes = list(sizes)
         self._starts = np.cumsum([0, *sizes])
+        self._keeps_pushes = keeps_pushes
+        self.kept = KeptPushes()
         self._target = np.zeros(self._starts[-1], np.float32)
-        self._target_versions = [-1] * len(self._sizes)
-        self._contributed = -1
-        self._base_version = 0
+        self.go_on(session, has_same_log=False)
         self._is_exact = options.push_wire_dtype == "float32" and options.push_top_k == 1.0
         self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
         self._left_over = self._residual
@@ -63,13 +72,30 @@ class ParameterClient:
         self.is_needed.set()
         self.bytes_pulled = self.bytes_pushed = 0
 
-    def begin(self, ticket: int, oldest: int) -> None:
+    def go_on(self, session: int, has_same_log: bool) -> None:
+        """Pushes to servers that were started again.
+
+        Args:
+            session: of the run, from now on.
+            has_same_log: they go on with the log that pushes were written into before; with
+                another one, those that are kept mean nothing any more.
+        """
+        self._session, self._has_begun = session, False
+        self._target_versions = [-1] * len(self._sizes)
+        if not has_same_log:
+            self._contributed, self._base_version = -1, 0
+            self.kept.clear()
+
+    def begin(self, ticket: int, oldest: int, safe: int = 0) -> None:
         """A closure begins to run here, for the first time or again.
 
         Args:
             ticket: of its first push.
             oldest: of the first push of the oldest closure that has not ended.
+            safe: pushes of lower numbers are in a snapshot.
         """
+        self.kept.forget(safe, oldest)
+        self._has_begun = True
         self._ticket, self._oldest = ticket, oldest
         self._attempt = secrets.randbits(62)
         self._wait_anew()
@@ -136,8 +162,10 @@ class ParameterClient:
         Returns:
             The push's header, int64, and the part of the vector of each server, uint8.
         """
+        # What a closure of an earlier session has learned belongs to no push of this one.
+        session = self._session if self._has_begun else messages.NO_SESSION
         numbers = PushHeader(
-            self._session, self._ticket, self._attempt, self._oldest, kind, self._worker,
+            session, self._ticket, self._attempt, self._oldest, kind, self._worker,
             self._base_version, updates, env_steps, episodes, messages.bits(learning_rate),
         )  # fmt: skip
         self._ticket += 1
@@ -148,6 +176,8 @@ class ParameterClient:
         else:
             packed = self._pack_lossy(vector + self._residual)
         header = messages.pack(numbers)
+        if self._keeps_pushes and self._has_begun:
+            self.kept.add(header, packed)
         self.bytes_pushed += sum(header.nbytes + len(message) for message in packed)
         return header, packed
 
@@ -157,7 +187,21 @@ class ParameterClient:
         What it left out for want of bytes goes with the next one. Nothing is left over from a push
         that was refused: the worker's next change starts from parameters without it.
         """
-        if verdict.kind == Kind.APPLIED and not verdict.duplicate:
+        if self.kept.awaits_verdict:
+            self.kept.decided(verdict)
+        self._take(verdict)
+
+    def pushed_again(self, index: int, verdict: Verdict) -> None:
+        """Takes what became of the push of this index when it was pushed again."""
+        is_last = index == len(self.kept) - 1
+        self.kept.decided(verdict, index)
+        if is_last:
+            self._take(verdict)
+
+    def _take(self, verdict: Verdict) -> None:
+        # A verdict may come a second time; one of another attempt is about its vector.
+        is_own = verdict.number >= 0 or not verdict.duplicate
+        if verdict.kind == Kind.APPLIED and is_own:
             self._contributed = self._base_version
             self._residual = self._left_over
 

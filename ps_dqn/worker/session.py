@@ -35,8 +35,10 @@ from ps_dqn.worker.calls import (
     Sizes,
     Tickets,
 )
+from ps_dqn.worker.departure import Departure
 from ps_dqn.worker.outlier_gate import OutlierGate
 from ps_dqn.worker.parameter_client import ParameterClient, Parameters
+from ps_dqn.worker.recovery import Recovery
 from ps_dqn.worker.tally import Tally
 
 
@@ -47,6 +49,7 @@ class Session:
         self,
         config: Config,
         session: int,
+        log_id: int,
         worker: int,
         sizes: Sizes,
         folder: pathlib.Path | None,
@@ -56,7 +59,8 @@ class Session:
 
         Args:
             config: the experiment.
-            session: the run.
+            session: of the run.
+            log_id: of its servers' log.
             worker: index.
             sizes: of the run.
             folder: where replay and the optimizer are kept; None keeps them in memory.
@@ -68,7 +72,8 @@ class Session:
         # TensorFlow's, of acting and learning.
         self._seeds = np.random.default_rng([config.run.seed, worker, 0x5EED])
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
-        self._client = ParameterClient(config.parameter_server, session, worker, shards)
+        keeps = config.faults.snapshot_period > 0
+        self._client = ParameterClient(config.parameter_server, session, worker, shards, keeps)
         self._gate = OutlierGate(config.parameter_server.outlier_gate)
         self._no_parameters = np.zeros(sizes.num_parameters, np.float32)
         shape = (sizes.num_slots, sizes.num_parameters)
@@ -89,7 +94,8 @@ class Session:
         self._env_steps = self._episodes = 0  # collected before this push, and not pushed yet
         self._parameters: Parameters | None = None  # pulled, and no plan made for them yet
         self._errors: np.ndarray | None = None  # learned from, and not told to replay yet
-        self.tally = Tally()
+        self.tally, self._departure = Tally(), Departure()
+        self.recovery = Recovery(self._client, self.tally, log_id)
         self._ledger, self._closures = WorkerLedger(), 0
         self.figures = self._figures()
 
@@ -97,22 +103,29 @@ class Session:
     def methods(self) -> dict[str, Callable[..., Any]]:
         """What closures call."""
         names = ("pulled", "plan", "step", "sample", "prepare", "pack", "pushed", "report")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | self.recovery.methods
 
     def begin(self, tickets: Tickets) -> np.ndarray:
         """Starts a closure; returns the first pull's requests, int64 [num_ps, fields]."""
+        self._departure.closure_began()
         self.tally.join()  # of a closure that was cut off
         self._parameters = None
-        if self._closures:
-            self.tally.lap("dispatch")
-        else:
+        if self.recovery.has_gone_on() or not self._closures:
             self.tally.start_clock()
-        self._client.begin(tickets.first, tickets.oldest)
+        else:
+            self.tally.lap("dispatch")
+        self._client.begin(tickets.first, tickets.oldest, tickets.safe)
         return self._client.requests()
+
+    def leave(self) -> None:
+        """Ends the closure that runs with the push that it is at; returns when that is known."""
+        self._departure.begin()
 
     def pulled(self, *replies: np.ndarray) -> Pulled:
         """Takes the servers' replies, uint8 each."""
         answer = self._client.pulled(replies)
+        if self._departure.has_begun:
+            answer = Status.FINISHED
         if isinstance(answer, Status):
             self.tally.lap_beside("waiting")
             return Pulled(np.int32(answer), self._no_parameters, self._no_parameters)
@@ -199,11 +212,7 @@ class Session:
         verdict = messages.unpack(Verdict, numbers)
         self._client.pushed(verdict)
         self._counters = Counters(*(getattr(verdict, name) for name in Counters._fields))
-        if verdict.kind != Kind.WITHHELD:
-            is_applied = verdict.kind == Kind.APPLIED and not verdict.duplicate
-            self.tally.add("pushes" if is_applied else "refused")
-            self.tally.add("staleness", verdict.staleness)
-            self.tally.maximum("staleness_max", verdict.staleness)
+        self.tally.judged(verdict)
         self.tally.exchanged("push")
         return self._client.requests()
 
@@ -230,6 +239,7 @@ class Session:
         self._ledger.add(report)
         self._closures += 1
         self.figures = self._figures()
+        self._departure.closure_ended()
         return Reported(np.int32(1), np.array(report, np.float64))
 
     def _figures(self) -> WorkerFigures:

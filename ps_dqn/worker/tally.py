@@ -4,6 +4,7 @@ import collections
 import time
 
 from ps_dqn.telemetry.report import Report
+from ps_dqn.wire.messages import Kind, Verdict
 
 
 class Tally:
@@ -54,6 +55,15 @@ class Tally:
     def maximum(self, field: str, value: float) -> None:
         """Raises a maximum to a value above it; it begins at 0."""
         self._values[field] = max(self._values[field], value)
+
+    def judged(self, verdict: Verdict) -> None:
+        """Counts what became of a push."""
+        if verdict.kind == Kind.WITHHELD:
+            return
+        is_applied = verdict.kind == Kind.APPLIED and not verdict.duplicate
+        self.add("pushes" if is_applied else "refused")
+        self.add("staleness", verdict.staleness)
+        self.maximum("staleness_max", verdict.staleness)
 
     def take(self) -> dict[str, float]:
         """All fields of a report, 0 where nothing was counted; the next ones begin anew."""

@@ -34,5 +34,5 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
         task,
         options,
         collector=prometheus.worker(bridge.figures),
-        on_stop=bridge.close,
+        on_stop=bridge.leave,
     )

@@ -24,6 +24,9 @@ class Story:
             placement=types.SimpleNamespace(kind=kind),
             checkpoints=types.SimpleNamespace(newest=lambda: checkpoint(self._saved)),
             vitals=types.SimpleNamespace(env_steps=0),
+            history=types.SimpleNamespace(began_at=0),
+            snapshots=types.SimpleNamespace(newest=None),
+            watchdog=types.SimpleNamespace(replaced=0),
             signals=signals,
             say=self.said.append,
         )
@@ -33,6 +36,7 @@ class Story:
         steps = next(self._steps, None)
         if steps is None:
             return 0
+        self.context.history.began_at = self._saved
         self._saved += steps
         self.context.vitals.env_steps = self._saved
         raise LOST

@@ -189,7 +189,7 @@ def test_killed_parameter_server_is_started_again_and_the_run_finishes(
         "parameter server 0 was killed by SIGKILL; started again (1 of 5); connecting anew"
     )
     assert running.ended(180) == 0, running.text
-    assert running.count("resumed at ") == 1
+    assert running.count("none is missing") == 1
     assert json.loads((tmp_path / "summary.json").read_text())["reason"] == "finished"
     assert "Traceback" not in running.text
     processes.all_gone(1)

@@ -9,6 +9,7 @@ import pytest
 
 from ps_dqn.coordinator import saving
 from ps_dqn.coordinator.saving import Saving
+from ps_dqn.coordinator.snapshots import Snapshots
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.disk import Disk
 from ps_dqn.state import Counters, State
@@ -50,7 +51,9 @@ class Case:
             monkeypatch.setattr(self.checkpoints, name, self._unless_full(name))
         self.tries, self.full_for = 0, 0
         store: Any = Store()
-        self.saving = Saving(store, self.checkpoints, Disk(self.said.append), period=60.0)
+        self.saving = Saving(
+            store, self.checkpoints, Snapshots(0.0), Disk(self.said.append), period=60.0
+        )
 
     def _unless_full(self, name: str) -> Any:
         save = getattr(self.checkpoints, name)
@@ -123,5 +126,5 @@ def test_what_earlier_sessions_saved_is_known(case, tmp_path):
     case.saving.best(COUNTERS, 5.0, 1.0)
     case.saving.last(9.0)
     store: Any = Store()
-    again = Saving(store, Checkpoints(tmp_path, keep=1), Disk(print), 60.0)
+    again = Saving(store, Checkpoints(tmp_path, keep=1), Snapshots(0.0), Disk(print), 60.0)
     assert (again.best_return, again.seconds_before) == (5.0, 9.0)

@@ -11,6 +11,7 @@ from support.reports import report
 
 from ps_dqn.config import Config
 from ps_dqn.config.faults import ENV_FAILURES
+from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result
 from ps_dqn.coordinator.summary import MOST_WORKERS, show, summarize
 from ps_dqn.run import directory
@@ -45,8 +46,8 @@ def make_result(num_workers: int) -> Result:
 
 
 def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -> None:
-    result = make_result(2)
-    summary = summarize(Config(), result, start_seconds=2.5, total_seconds=24.0)
+    result, history = make_result(2), History(start_seconds=2.5)
+    summary = summarize(Config(), result, history, total_seconds=24.0)
     assert summary["env_steps_per_second"] == 50.0
     assert summary["updates_per_second"] == 4.0
     assert summary["worker_seconds"]["gradient"] == 1.0 + 2.0
@@ -71,10 +72,11 @@ def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -
     assert written["parameter_servers"] == result.servers
 
 
-def shown(result: Result) -> list[list[str]]:
+def shown(result: Result, **happened: float) -> list[list[str]]:
     """The words of each line that is printed at the end of a run."""
     text = io.StringIO()
-    summary = summarize(Config(), result, start_seconds=2.5, total_seconds=24.0)
+    history = History(start_seconds=2.5, **happened)
+    summary = summarize(Config(), result, history, total_seconds=24.0)
     show(Console(file=text, width=200), summary, pathlib.Path("runs/x"))
     table = str.maketrans(dict.fromkeys("│┃┏┓┗┛━┳┻┡┩╇├┤─┼└┘┴", " "))
     return [line.translate(table).split() for line in text.getvalue().splitlines()]
@@ -89,6 +91,14 @@ def test_the_tables_say_what_each_worker_and_server_did() -> None:
     [second] = [line for line in servers if line[:1] == ["1"]]
     assert " ".join(second) == "1 71 60 1 4 kB 900 B 0.2 s"
     assert ["everything", "is", "in", "runs/x"] in lines
+
+
+def test_recoveries_are_shown_where_there_were_some() -> None:
+    assert not any(line[:1] == ["recoveries"] for line in shown(make_result(1)))
+    lines = shown(make_result(1), recoveries=2, pushes_again=1300, seconds_before=4.0)
+    [line] = [line for line in lines if line[:1] == ["recoveries"]]
+    # Of 24 s since the command 2.5 were starting and 20 - 4 training.
+    assert " ".join(line) == "recoveries 2 in 5.5 s, 1,300 pushes made again, none lost"
 
 
 def test_of_many_workers_the_slowest_are_shown() -> None:

@@ -38,16 +38,16 @@ class Case:
         self.process = 1000
         self.closures: dict[int, float] = {}
         self.slowest: dict[int, float] = {}
-        cluster: Any = types.SimpleNamespace(
+        self.cluster: Any = types.SimpleNamespace(
             kill=self.killed.append,
             may_be_starting=lambda task, _: task in self.starting,
             pid=lambda _: self.process,
         )
         placement = Placement("local" if is_local else "remote", SPEC, "fork", 1, 2)
-        self._watchdog = Watchdog(
-            Faults(**options), placement, cluster if is_local else None, self.said.append
+        self.watchdog = Watchdog(
+            Faults(**options), placement, self.cluster if is_local else None, self.said.append
         )
-        self._watchdog.peers = {task: Connections(task, self.cut) for task in SPEC.tasks()}
+        self.watchdog.peers = {task: Connections(task, self.cut) for task in SPEC.tasks()}
         self._in_flight: Any = types.SimpleNamespace(
             seconds=lambda: self.closures, slowest=self.slowest.get
         )
@@ -55,11 +55,11 @@ class Case:
     def answers(self, **silent: float) -> None:
         """One look at the answers: for how long `ps` or `worker` have not answered."""
         names = {"ps": PS, "worker": WORKER}
-        self._watchdog.look_at_answers({names[name]: each for name, each in silent.items()})
+        self.watchdog.look_at_answers({names[name]: each for name, each in silent.items()})
 
     def look(self) -> None:
         """One look at the closures."""
-        self._watchdog.look_at_closures(self._in_flight)
+        self.watchdog.look_at_closures(self._in_flight)
 
 
 def test_a_silent_local_task_is_ended_once(monkeypatch):
@@ -179,3 +179,25 @@ def test_it_looks_until_the_block_ends(monkeypatch):
             thread.join(0.001)
     thread.join(30)
     assert not thread.is_alive()
+
+
+def test_tasks_that_end_are_started_again_while_the_run_waits_for_all(monkeypatch):
+    case = Case(monkeypatch, is_local=True)
+    started = []
+
+    def check(job: str) -> list[str]:
+        started.append(job)
+        return [f"a {job} was started again"]
+
+    case.cluster.check = check
+    monkeypatch.setattr("cluster.watch.Watch", lambda _: types.SimpleNamespace(look=dict))
+    monkeypatch.setattr("ps_dqn.coordinator.watchdog.PERIOD", 0.001)
+    with case.watchdog.looking() as thread:
+        with case.watchdog.replacing():
+            while len(started) < 4:
+                thread.join(0.001)
+        thread.join(0.1)  # a look that had begun
+        before = len(started)
+        thread.join(0.1)
+        assert len(started) == before, "the loop does so itself"
+    assert case.said[:2] == ["a ps was started again", "a worker was started again"]

@@ -185,32 +185,32 @@ def test_the_step_size_of_a_round_is_the_mean_whoever_comes_first():
 
 def test_nothing_moves_before_the_round_is_complete():
     server = Server(num_workers=3, aggregation="sync")
-    for worker in (2, 0):
+    for number, worker in enumerate((2, 0)):
         verdict = server.push(vector(worker), worker=worker)
-        assert verdict == Verdict(Kind.APPLIED, 0, 0, 0, 0, 0, 0, 0)
+        assert verdict == Verdict(Kind.APPLIED, 0, 0, number, 0, 0, 0, 0, 0)
         header, online, _ = server.pull()
         assert online == start().tolist()
         assert (header.version, header.env_steps) == (0, 0)
-    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 6, 48, 3, 2)
+    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 2, 1, 6, 48, 3, 2)
     assert server.pull()[1] == close(start() + (vector(0) + vector(1) + vector(2)) / 3)
 
 
 def test_a_second_push_of_a_worker_in_a_round_is_late():
     server = Server(num_workers=2, aggregation="sync")
     server.push(vector(0), worker=0)
-    assert server.push(vector(5), worker=0) == Verdict(Kind.LATE, 0, 0, 0, 0, 16, 1, 0)
-    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 4, 48, 3, 2)
+    assert server.push(vector(5), worker=0) == Verdict(Kind.LATE, 0, 0, 1, 0, 0, 16, 1, 0)
+    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 2, 1, 4, 48, 3, 2)
     assert server.pull()[1] == close(start() + (vector(0) + vector(1)) / 2)
 
 
 def test_backup_workers_are_not_waited_for():
     server = Server(num_workers=4, aggregation="sync", backup_workers=2)
     assert server.push(vector(3), worker=3).version == 0
-    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 4, 32, 2, 2)
+    assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 1, 1, 4, 32, 2, 2)
     wanted = start() + (vector(3) + vector(1)) / 2
     # The late ones: their steps count, what they learned does not, not even in the next round.
-    assert server.push(vector(0), worker=0) == Verdict(Kind.LATE, 0, 1, 1, 4, 48, 3, 2)
-    assert server.push(vector(2), worker=2) == Verdict(Kind.LATE, 0, 1, 1, 4, 64, 4, 2)
+    assert server.push(vector(0), worker=0) == Verdict(Kind.LATE, 0, 1, 2, 1, 4, 48, 3, 2)
+    assert server.push(vector(2), worker=2) == Verdict(Kind.LATE, 0, 1, 3, 1, 4, 64, 4, 2)
     assert server.pull()[1] == close(wanted)
     for worker in (0, 1):
         server.push(vector(worker), worker=worker, base=1)

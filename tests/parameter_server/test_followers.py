@@ -103,7 +103,7 @@ def test_a_push_alone_is_its_workers_share(options, workers, wanted):
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
-    [({}, (1.0, 2.0, 0.5 * 4**0.25, 0.5)), ({"local_updates": 1}, (1.0, 1.0, 0.3, 0.5))],
+    [({}, (1.0, 2.0, 0.5 * 4 ** (1 / 3), 0.5)), ({"local_updates": 1}, (1.0, 1.0, 0.3, 0.5))],
     ids=str,
 )
 def test_a_round_is_as_one_workers_push_with_a_longer_step(options, wanted):

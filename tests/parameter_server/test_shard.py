@@ -19,7 +19,7 @@ def test_each_push_is_applied_as_it_comes():
         verdict = server.push(vector(version), base=version - 1)
         expected = expected + vector(version)
         counted = Counters(version, 2 * version, 16 * version, version, 2 * version)
-        assert verdict == Verdict(Kind.APPLIED, 0, 0, *counted)
+        assert verdict == Verdict(Kind.APPLIED, 0, 0, version - 1, *counted)
         header, online, _ = server.pull()
         assert online == close(expected)
         assert tuple(getattr(header, name) for name in Counters._fields) == counted
@@ -46,7 +46,7 @@ def test_pushes_older_than_the_bound_are_refused_but_their_steps_count(bound):
     refused = server.push(vector(91), base=0, env_steps=5, episodes=3, updates=7)
     assert refused[:3] == (Kind.STALE, 0, bound + 1)
     counted = steps._replace(env_steps=steps.env_steps + 5, episodes=steps.episodes + 3)
-    assert server.counters == counted == Counters(*refused[3:])
+    assert server.counters == counted == Counters(*refused[4:])
     for name in ("online", "target", "average"):
         assert getattr(server.state, name).tolist() == getattr(before, name).tolist()
     assert server.push(vector(92), base=1).kind == Kind.APPLIED
@@ -118,7 +118,7 @@ def test_a_withheld_push_only_counts_steps():
     for options in ({}, {"aggregation": "sync"}):
         server = Server(**options)
         verdict = server.push(np.zeros(0), kind=Kind.WITHHELD)
-        assert verdict == Verdict(Kind.WITHHELD, 0, 0, 0, 0, 16, 1, 0)
+        assert verdict == Verdict(Kind.WITHHELD, 0, 0, 0, 0, 0, 16, 1, 0)
         assert server.pull()[1] == start().tolist()
         assert server.status(contributed=-1) is Status.READY
 
@@ -194,7 +194,7 @@ def test_the_average_is_frozen_until_it_is_frozen_again():
         server.push(vector(seed))
         verdict = messages.unpack(Verdict, server.shard.mark(Kind.FREEZE, 0))
         wanted = Counters(seed + 1, 2 * seed + 2, 16 * seed + 16, seed + 1, 2 * seed + 2)
-        assert verdict[3:] == server.counters == wanted
+        assert verdict[4:] == server.counters == wanted
         frozen, average = server.shard.frozen(), server.state.average.tolist()
         server.push(np.zeros(SIZE), kind=Kind.WITHHELD)
         assert frozen.tolist() == server.shard.frozen().tolist() == average
@@ -223,7 +223,7 @@ def test_a_checkpoint_is_of_one_moment_and_restores_all_of_it():
     assert other.shard.frozen().tolist() == kept[2]
     # A worker that has the first target is to take this one.
     assert other.pull(target_version=0)[1:] == (kept[0], kept[1])
-    other.push(vector(3), base=3)
+    other.push(vector(3), base=3, ticket=4)
     for name in names:
         assert getattr(other.state, name).tobytes() == getattr(server.state, name).tobytes()
     assert [getattr(state, name).tolist() for name in names] == kept[:3]

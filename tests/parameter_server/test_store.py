@@ -40,7 +40,7 @@ def test_gradients_are_applied_as_by_one_process(coordinator, num_ps):
         if step in (3, 6):
             target = expected
         counted = (step, step, 10 * step, step * (step + 1) // 2, step)
-        assert verdict == (Kind.APPLIED, 0, 0, *counted)
+        assert verdict == (Kind.APPLIED, 0, 0, step - 1, *counted)
         pulled = driver.pull()
         assert pulled.counters == counted
         np.testing.assert_allclose(pulled.online, expected, atol=1e-5)
@@ -123,7 +123,7 @@ def test_counters_are_not_of_32_bits(coordinator):
     driver = Driver(coordinator, make_config(), num_ps=2)
     big = 2**40
     assert driver.push(vectors(1)[0], env_steps=big).env_steps == big
-    assert driver.push(vectors(1)[0], env_steps=33, episodes=2)[3:] == (2, 2, big + 33, 2, 2)
+    assert driver.push(vectors(1)[0], env_steps=33, episodes=2)[4:] == (2, 2, big + 33, 2, 2)
     assert driver.store.counters() == Counters(2, 2, big + 33, 2, 2)
     assert driver.pull().counters == (2, 2, big + 33, 2, 2)
 
@@ -168,8 +168,10 @@ def test_a_state_goes_on_where_it_was_on_any_number_of_servers(coordinator, num_
     for name in VECTORS:
         np.testing.assert_array_equal(getattr(restored, name), getattr(state, name))
     np.testing.assert_array_equal(second.store.frozen(), state.average)
-    for gradient, (counters, expected) in zip((last, after, last), went_on, strict=True):
-        assert second.push(gradient, 0.1)[3:] == counters
+    for i, (gradient, (counted, expected)) in enumerate(
+        zip((last, after, last), went_on, strict=True), start=6
+    ):
+        assert second.push(gradient, 0.1, ticket=i)[3:] == counted
         pulled = second.pull()
         np.testing.assert_array_equal(pulled.online, expected.online)
         np.testing.assert_array_equal(pulled.target, expected.target)

@@ -38,8 +38,8 @@ class RoutingHost:
             "kept": self._give_back,
         }
 
-    def close(self) -> None:
-        self._real.close()
+    def leave(self) -> None:
+        self._real.leave()
 
     def _pid(self) -> list[Any]:
         return [np.int64(os.getpid())]

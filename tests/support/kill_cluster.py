@@ -211,7 +211,8 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
             until(functools.partial(accepts, address), 60, f"a server at {address}")
         coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
         initial = np.full(num_ps * PART, INITIAL, np.float32)
-        store = ParameterStore(CONFIG, num_ps, NUM_WORKERS, initial)
+        store = ParameterStore(CONFIG, num_ps, NUM_WORKERS)
+        store.create("run", initial)
         schedule = Schedule(coordinator, NUM_WORKERS * WINDOW, in_order=False)
         killer = Killer(store, schedule, nursery, pids[num_ps:], seed)
         try:

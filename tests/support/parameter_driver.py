@@ -54,7 +54,8 @@ class Driver:
     ):
         start = initial() if start is None else start
         self._coordinator = coordinator
-        self.store = ParameterStore(config, num_ps, num_workers, start)
+        self.store = ParameterStore(config, num_ps, num_workers)
+        self.store.create("run", start)
         self._workers = [
             ParameterClient(config.parameter_server, self.store.session, i, self.store.sizes)
             for i in range(num_workers)

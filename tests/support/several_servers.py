@@ -14,12 +14,12 @@ SIZE = 7  # not a multiple of the numbers of servers
 class Servers:
     """Shards, of zeros if not said otherwise, and the calls that a `ParameterStore` makes."""
 
-    def __init__(self, num_ps: int, num_workers: int = 1, initial=None, **options):
+    def __init__(self, num_ps: int, num_workers: int = 1, initial=None, session=SESSION, **options):
         self.config = make_config(**options)
         initial = np.zeros(SIZE, np.float32) if initial is None else initial
         self.sizes = messages.shard_sizes(len(initial), num_ps)
         self.shards = [
-            make_shard(self.config, SESSION, num_ps, num_workers, part)
+            make_shard(self.config, session, num_ps, num_workers, part)
             for part in np.split(initial, np.cumsum(self.sizes)[:-1])
         ]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import secrets
 
 from rich.console import Console
 
@@ -9,6 +10,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator import dispatch
 from ps_dqn.coordinator.loop import Training
 from ps_dqn.coordinator.saving import Saving
+from ps_dqn.coordinator.snapshots import Snapshots
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry.display import PlainDisplay
@@ -29,8 +31,11 @@ def make_closures(config, num_ps: int, num_workers: int):
 
     environment = environments.describe(config.environment)
     network = networks.build(config.network, config.value, environment, config.run.seed)
-    store = ParameterStore(config, num_ps, num_workers, network.initial)
-    return store, Closures(config, environment, store, network, run_id="tests")
+    store = ParameterStore(config, num_ps, num_workers)
+    store.create("run", network.initial)
+    # Workers go on with the environments and the replay of a run that they know.
+    run_id = secrets.token_hex(4)
+    return store, Closures(config, environment, store, network, run_id)
 
 
 SMALL = {
@@ -64,7 +69,7 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     display = PlainDisplay(Console(quiet=True), 60.0)
     observer = Observer(Vitals(RunFigures.planned(config, 2)), display, writers)
     period = config.run.checkpoint_period
-    saving = Saving(store, Checkpoints(folder, keep=1), observer.disk, period)
+    saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)
     try:
         yield Training(
             config, 1.0, store, closures, schedule, Tasks(2, cluster=None), saving, observer,

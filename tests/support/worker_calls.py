@@ -45,10 +45,11 @@ class Worker:
     def call(self, method: str, *arguments: Any) -> Any:
         return self.host.methods[method](*arguments)
 
-    def begin(self, run: int = RUN) -> np.ndarray:
+    def begin(self, run: int = RUN, session: int | None = None) -> np.ndarray:
         begin = Begin(
-            session=np.int64(run),
-            run_id=b"a_run",
+            session=np.int64(run if session is None else session),
+            log_id=np.int64(run),
+            run_id=f"run_{run}".encode(),
             config=self.config.to_json().encode(),
             sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS)),
             tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),

@@ -142,7 +142,7 @@ def test_a_round_does_what_one_process_does_with_the_mean(coordinator, tmp_path,
             step = tf.constant(float(rounds + 1))
             online, slots = optimizer.apply(online, slots, mean, pushed[0][-1], step)
         else:
-            online = online + 2**0.25 * mean  # of two workers
+            online = online + 2 ** (1 / 3) * mean  # of two workers
         before = rounds * local_updates  # those of both are made side by side
         rounds += 1
         env_steps, episodes = (

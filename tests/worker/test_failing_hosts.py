@@ -30,7 +30,7 @@ def test_a_failing_worker_comes_back_as_text_and_nothing_is_pushed(coordinator, 
     store, closures = make_closures(bursting, num_ps=3, num_workers=2)
     before = store.state()
     for ticket in range(1, 5):
-        tickets = np.array([ticket, ticket, pushes])
+        tickets = np.array([ticket, ticket, pushes, 0])
         value = coordinator.schedule(closures.train, args=(tickets,)).fetch()
         _, error = read_report(value)
         assert "RuntimeError: the ball burst" in error.decode()
@@ -56,7 +56,7 @@ def test_an_environment_that_cannot_be_made_on_a_worker_comes_back_as_text(
         raise FileNotFoundError("no such rom")
 
     monkeypatch.setattr(actor, "Environments", fail)
-    value = coordinator.schedule(closures.train, args=(np.array([1, 1, pushes]),)).fetch()
+    value = coordinator.schedule(closures.train, args=(np.array([1, 1, pushes, 0]),)).fetch()
     _, error = read_report(value)
     assert "FileNotFoundError: no such rom" in error.decode()
 
@@ -97,7 +97,7 @@ def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch,
     config = Config.from_values({**SMALL, "pushes_per_closure": 1})
     store, closures = make_closures(config, num_ps, num_workers=2)
     monkeypatch.setattr(shard.Shard, method, fail_with_words)
-    value = coordinator.schedule(closures.train, args=(np.array([1, 1, 1]),)).fetch()
+    value = coordinator.schedule(closures.train, args=(np.array([1, 1, 1, 0]),)).fetch()
     _, error = read_report(value)
     # Nothing is learned from the zeros of a failed call, and the closure does not go unnoticed.
     assert b"Traceback" in error

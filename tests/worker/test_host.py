@@ -17,7 +17,7 @@ from ps_dqn.wire.messages import HEADER, Kind, PushHeader, Status
 def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     greedy = {"epsilon_start": 0.0, "epsilon_end": 0.0}
     worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)
-    assert set(worker.host.methods) == {"begin", "evaluate_begin"}, "the rest needs a configuration"
+    assert set(worker.host.methods) == {"begin", "rejoin", "evaluate_begin"}
     requests = worker.begin()
     assert requests.tolist() == [[RUN, -1, -1]] * 2
 
@@ -43,7 +43,7 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     verdict = worker.push()
     # 7 steps of 2 environments, of which one each was a reset; both ended an episode.
     # 2 updates beside those of three others, which is half a sequential one.
-    assert verdict == (Kind.APPLIED, 0, 0, 1, 2, 12, 2, 0)
+    assert verdict == (Kind.APPLIED, 0, 0, 0, 1, 2, 12, 2, 0)
 
     got = worker.report()
     assert (got.worker, got.counters) == (3, (1, 2, 12, 2, 0))

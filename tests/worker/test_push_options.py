@@ -54,7 +54,7 @@ def odd_config(kind: str, **options) -> Config:
 def train(coordinator, closures, first: int = 1, count: int = 1, pushes: int = 1) -> list[Report]:
     """The reports of closures that are scheduled at the same time, with tickets from `first` on."""
     waiting = [
-        coordinator.schedule(closures.train, args=(np.array([first + i, 1, pushes]),))
+        coordinator.schedule(closures.train, args=(np.array([first + i, 1, pushes, 0]),))
         for i in range(count)
     ]
     values = [read_report(remote.fetch()) for remote in waiting]

@@ -157,7 +157,7 @@ def test_close_forgets(opened: Open) -> None:
     closed = Paying.closed
     worker.host.close()
     assert Paying.closed == closed + 2
-    assert set(worker.host.methods) == {"begin", "evaluate_begin"}
+    assert set(worker.host.methods) == {"begin", "rejoin", "evaluate_begin"}
     worker.begin()
     assert worker.pull().acting.observations.tolist() == [[0, 0], [0, 0]]
 
@@ -218,7 +218,7 @@ def test_replay_is_kept_in_files_of_the_run_and_the_worker(
     worker.exchange(slots=7.0)
     written = worker.report().replay_size
     assert written >= 6
-    assert any((tmp_path / "a_run-worker-2" / "replay").iterdir())
+    assert any((tmp_path / "run_77-worker-2" / "replay").iterdir())
     worker.host.close()
 
     # A worker that comes back, and one that never was there.

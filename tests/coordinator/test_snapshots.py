@@ -1,0 +1,77 @@
+"""When a snapshot of the parameter servers is taken."""
+
+import types
+
+import numpy as np
+import pytest
+
+from ps_dqn.coordinator import snapshots
+from ps_dqn.coordinator.snapshots import Snapshots
+from ps_dqn.worker.kept_pushes import MOST_BYTES
+
+
+class Store:
+    """Parameter servers whose state takes some seconds to get."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.now, self.cost, self.pushes = 100.0, 0.0, 0
+        clock = types.SimpleNamespace(perf_counter=lambda: self.now)
+        monkeypatch.setattr(snapshots, "time", clock)
+
+    def state(self):
+        self.now += self.cost
+        return types.SimpleNamespace(log=f'{{"id": 1, "clock": {{"pushes": {self.pushes}}}}}')
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    return Store(monkeypatch)
+
+
+def report(worker: int, num_bytes: int):
+    return types.SimpleNamespace(worker=float(worker), bytes_pushed=float(num_bytes))
+
+
+def test_it_is_taken_at_once_and_then_every_period(store):
+    kept = Snapshots(5.0)
+    assert (kept.is_due, kept.safe, kept.newest) == (True, 0, None)
+    store.pushes = 7
+    state = kept.take(store, 12.5)
+    assert (kept.newest, kept.safe, kept.seconds) == (state, 7, 12.5)
+    store.now += 4.9
+    assert not kept.is_due
+    store.now += 0.2
+    assert kept.is_due
+
+
+def test_it_takes_no_more_than_a_hundredth_of_the_time(store):
+    kept = Snapshots(5.0)
+    store.cost = 0.3
+    kept.take(store, 0.0)
+    store.now += 29.0
+    kept.heard(report(1, MOST_BYTES))
+    assert not kept.is_due
+    store.now += 1.1
+    assert kept.is_due
+
+
+def test_it_is_taken_before_workers_let_go_of_what_they_have_pushed(store):
+    kept = Snapshots(5.0)
+    kept.take(store, 0.0)
+    store.now += 0.5
+    for worker in (0, 1):
+        kept.heard(report(worker, MOST_BYTES // 2))
+    assert not kept.is_due, "each has room left"
+    kept.heard(report(1, 1))
+    assert kept.is_due
+    kept.take(store, 1.0)
+    assert not kept.is_due
+
+
+def test_without_a_period_there_are_none(store):
+    kept = Snapshots(0.0)
+    assert not kept.is_due
+    state = kept.take(store, 3.0)
+    assert isinstance(state, types.SimpleNamespace), "checkpoints are made of it"
+    assert (kept.newest, kept.safe) == (None, 0)
+    assert np.isfinite(kept.seconds)
