@@ -64,6 +64,8 @@ def test_rounds_end_at_the_bits_of_a_run_of_which_nobody_was_killed(
         assert process
         os.kill(process, signal.SIGKILL)
         real.until(lambda n=i: running.count(RECOVERED) == n + 1, 120, running.text)
+        heard = running.count("updates/s")
+        real.until(lambda n=heard: running.count("updates/s") > n, 120, running.text)
 
     assert running.ended(300) == 0, running.text
 
