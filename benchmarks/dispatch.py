@@ -86,7 +86,7 @@ def measure(workers: int, window: int, seconds: float) -> dict[str, float]:
 
     spec = on_this_machine(num_ps=1, num_workers=workers)
     in_process.start(spec, intra_op_threads=1, inter_op_threads=2)
-    coordinator = connection.connect(Placement("in_process", spec, "fork", 1, 2))
+    coordinator = connection.connect(Placement("in_process", spec, "fork", 1, 2)).coordinator
     schedule = Schedule(coordinator, workers * (window + 1) + 1, in_order=workers == 1)
     tickets = np.array([1, 1], np.int64)
 

@@ -128,7 +128,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
         local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")
     ) as tasks:
         first_server = tasks.pid(Task("ps", 0))
-        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2)).coordinator
         store = ParameterStore(config, servers, 1)
         store.create("run", np.zeros(size, np.float32))
         vector = tf.TensorSpec([size], tf.float32)

@@ -18,16 +18,25 @@ AT_ONCE = 32
 
 
 def wait_until_serving(
-    spec: ClusterSpec, say: Callable[[str], None], limit: float = math.inf
-) -> None:
-    """Returns once every worker and parameter server of a cluster answers.
+    spec: ClusterSpec,
+    say: Callable[[str], None],
+    least_workers: int,
+    limit: float = math.inf,
+    advice: str = "",
+) -> tuple[int, ...]:
+    """Returns once every parameter server of a cluster answers, and enough workers do.
 
     TensorFlow would wait too, but in C++, where no signal is heard, and without a word about whom.
 
     Args:
         spec: the cluster.
         say: takes a line for people whenever fewer are missing, and now and then.
+        least_workers: how many workers are enough.
         limit: how long they may take (seconds).
+        advice: ends a line about workers alone.
+
+    Returns:
+        The indices of the workers that answer.
 
     Raises:
         TimeoutError: they took longer; says which.
@@ -36,19 +45,22 @@ def wait_until_serving(
     started = said_at = time.monotonic()
     said = len(missing) + 1
     while True:
-        missing = _missing(spec, missing)
-        if not missing:
-            return
+        missing = silent(spec, missing)
+        absent = {task.index for task in missing if task.job == "worker"}
+        there = tuple(index for index in range(len(spec.workers)) if index not in absent)
+        if len(missing) == len(absent) and len(there) >= least_workers:
+            return there
         now = time.monotonic()
         if now - started > limit:
             raise TimeoutError(f"{_named(spec, missing)} did not serve within {limit:g} s")
         if now - said_at > (PATIENCE if len(missing) < said else REMINDER):
-            say(f"waiting for {_named(spec, missing)}")
+            are_workers = len(missing) == len(absent)
+            say(f"waiting for {_named(spec, missing)}{advice if are_workers else ''}")
             said, said_at = len(missing), now
         time.sleep(PERIOD)
 
 
-def _missing(spec: ClusterSpec, tasks: list[Task]) -> list[Task]:
+def silent(spec: ClusterSpec, tasks: list[Task]) -> list[Task]:
     """Those of the tasks that do not answer."""
 
     def answers(task: Task) -> bool:

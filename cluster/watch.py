@@ -40,13 +40,17 @@ class Watch:
             if asked.misses >= LEAST_MISSES
         }
 
+    def has_answered(self, task: Task) -> bool:
+        """Whether a task has ever answered."""
+        return self._tasks[task].has_answered
+
 
 class _Asked:
     """A task that is asked, and what it has answered."""
 
     def __init__(self, address: str):
         self._address = address
-        self.last_answer, self.misses = time.monotonic(), 0
+        self.last_answer, self.misses, self.has_answered = time.monotonic(), 0, False
         self._connect()
 
     def ask(self) -> Any:
@@ -56,7 +60,7 @@ class _Asked:
     def take(self, answer: Any) -> None:
         """Waits for what becomes of a question."""
         if answer.exception() is None:
-            self.last_answer, self.misses = time.monotonic(), 0
+            self.last_answer, self.misses, self.has_answered = time.monotonic(), 0, True
             return
         self.misses += 1
         # A task that was started again may have another address, which gRPC would not ask the DNS

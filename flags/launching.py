@@ -209,7 +209,7 @@ def _read_experiment(path: pathlib.Path, workers: int) -> bytes:
     experiment.define(values)
     try:
         command_line.parse(values, ["experiment", f"--flagfile={path}"])
-        checks.check_workers(experiment.read(values), workers)
+        checks.check_workers(experiment.read(values), workers, is_remote=True)
     except absl_flags.UnrecognizedFlagError as error:
         raise UsageError(
             f"--flagfile={path}: may have the experiment's flags alone, as the manifests say where "

@@ -77,7 +77,7 @@ def coordinator():
         **THREADS,
     )
     in_process.start(placement.spec, **THREADS)
-    yield connection.connect(placement)
+    yield connection.connect(placement).coordinator
     for host in bridge._hosts.values():
         getattr(host, "close", host.leave)()  # a worker would wait for its closure
 

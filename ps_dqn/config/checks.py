@@ -36,8 +36,13 @@ def check(config: Topics) -> None:
         _check_replay(config)
 
 
-def check_workers(config: Topics, num_workers: int) -> None:
-    """Refuses options that do not go with this many workers.
+def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
+    """Refuses options that do not go with these workers.
+
+    Args:
+        config: the experiment.
+        num_workers: how many the run is for.
+        is_remote: others start them.
 
     Raises:
         UsageError: with the flags, their values and what to do.
@@ -47,6 +52,16 @@ def check_workers(config: Topics, num_workers: int) -> None:
         raise UsageError(
             f"--backup_workers={backup}: must be less than --num_workers={num_workers}, a round "
             f"waits for the others"
+        )
+    least = config.faults.min_workers
+    if least > num_workers:
+        raise UsageError(
+            f"--min_workers={least}: the run is for {num_workers}, so at most as many can be there"
+        )
+    if least and not is_remote:
+        raise UsageError(
+            f"--min_workers={least}: goes with --cluster=remote alone, a cluster of this machine "
+            f"starts all of its workers"
         )
 
 

@@ -44,6 +44,12 @@ class Faults:
         low=1.0,
         finite=False,
     )
+    min_workers: int = option(
+        0,
+        "Remote workers with which training begins, and goes on after a parameter server was lost; "
+        "others are taken in when they come. 0: all at the start, whoever is there later.",
+        low=0,
+    )
     snapshot_period: float = option(
         5.0,
         "How often the coordinator takes a snapshot of the parameter servers into its memory, from "

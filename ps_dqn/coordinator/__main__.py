@@ -43,7 +43,8 @@ def main(argv: Sequence[str]) -> int:
         folder = _parse(values, argv)
         config = experiment.read(values)
         placement = tasks.read_placement(values)
-        checks.check_workers(config, len(placement.spec.workers))
+        num_workers, is_remote = len(placement.spec.workers), placement.kind == "remote"
+        checks.check_workers(config, num_workers, is_remote)
         compile_cache.use(values.compile_cache)
         from ps_dqn.coordinator.start import Command, start
 

@@ -1,26 +1,35 @@
 """From a cluster's addresses to something that schedules closures on it."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from cluster.spec import Placement
 from ps_dqn.coordinator import executors
+from ps_dqn.coordinator.members import Members, PartialSpec
 from ps_dqn.wire import failures
 
 # A coordinator's destructor waits for its threads, which wait for tasks that may be gone.
 _kept: list[Any] = []
 
 
-def connect(placement: Placement, again: bool = False) -> Any:
-    """Connects this process as the chief; waits until every task answers.
+class Connection(NamedTuple):
+    """To a cluster's tasks."""
+
+    coordinator: Any  # a `tf.distribute.coordinator.ClusterCoordinator`
+    members: Members
+
+
+def connect(
+    placement: Placement, present: Collection[int] | None = None, again: bool = False
+) -> Connection:
+    """Connects this process as the chief; waits until every task answers that is to be there.
 
     Args:
         placement: the cluster, and this process's thread pools.
+        present: indices of the workers that are there; others may come later. None: all of them.
         again: an earlier connection was lost; the pools are as they are.
-
-    Returns:
-        A `tf.distribute.coordinator.ClusterCoordinator`.
 
     Raises:
         ClusterLostError: a task went away meanwhile.
@@ -29,8 +38,9 @@ def connect(placement: Placement, again: bool = False) -> Any:
         tf.config.threading.set_intra_op_parallelism_threads(placement.intra_op_threads)
         tf.config.threading.set_inter_op_parallelism_threads(placement.inter_op_threads)
     executors.install()
+    there = range(len(placement.spec.workers)) if present is None else present
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        tf.train.ClusterSpec(placement.spec.as_dict()),
+        PartialSpec(placement.spec, there),
         rpc_layer="grpc",
         task_type="chief",
         task_id=0,
@@ -41,4 +51,4 @@ def connect(placement: Placement, again: bool = False) -> Any:
     except tf.errors.OpError as error:
         raise failures.lost(error) from error
     _kept.append(coordinator)
-    return coordinator
+    return Connection(coordinator, Members(coordinator, placement.spec, there))

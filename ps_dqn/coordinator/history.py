@@ -2,36 +2,50 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ps_dqn.coordinator.recovery import Recovered
+from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.state import Counters
+from ps_dqn.telemetry.figures import RecoveryFigures
+
+if TYPE_CHECKING:  # TensorFlow is not to be imported yet
+    from ps_dqn.coordinator.recovery import Recovered
 
 
 @dataclasses.dataclass
 class History:
-    """Counts connections that were lost and made again, and what they cost."""
+    """Counts tasks that failed, connections that were lost and made again, and what they cost."""
 
     seconds_before: float = 0.0  # of training, in earlier processes
     start_seconds: float = math.nan  # from the command to the first closure
     recoveries: int = 0
+    recovery_seconds: float = 0.0  # of those that have ended
     pushes_again: int = 0
     updates_lost: int = 0
     began_at: int = 0  # environment steps, where the present connection began
+    failures: TaskFailures = dataclasses.field(default_factory=TaskFailures)
     heard: Counters | None = None  # of, when the last connection was lost
+    lost_at: float = math.nan  # seconds from the command; NaN: there is a connection
 
     def begins(self, seconds: float) -> None:
         """Training begins, for the first time or again, so long after the command (seconds)."""
         if math.isnan(self.start_seconds):
             self.start_seconds = seconds
-        else:
+        elif not math.isnan(self.lost_at):
             self.recoveries += 1
+            self.recovery_seconds += seconds - self.lost_at
+        self.lost_at = math.nan
 
-    def lost(self, counters: Counters) -> None:
-        """The connection is lost; where the run was when it was heard of last."""
-        self.heard = counters
+    def lost(self, counters: Counters, seconds: float) -> None:
+        """The connection is lost.
 
-    def recovered(self, pushes: Recovered, counters: Counters) -> int:
+        Args:
+            counters: where the run was when it was heard of last.
+            seconds: from the command until now.
+        """
+        self.heard, self.lost_at = counters, seconds
+
+    def recovered(self, pushes: "Recovered", counters: Counters) -> int:
         """What servers had lost was pushed again.
 
         Args:
@@ -49,23 +63,27 @@ class History:
         self.heard = None
         return lost
 
-    def summary(self, training_seconds: float, total_seconds: float) -> dict[str, Any]:
-        """What `summary.json` says of it.
+    def figures(self, seconds: float) -> RecoveryFigures:
+        """All of it now, so long after the command (seconds); on any thread."""
+        recovering, lost_at = self.recovery_seconds, self.lost_at
+        if not math.isnan(lost_at):
+            recovering += seconds - lost_at
+        since_start = seconds - self.start_seconds
+        return RecoveryFigures(
+            recoveries=self.recoveries,
+            recovery_seconds=recovering,
+            pushes_again=self.pushes_again,
+            updates_lost=self.updates_lost,
+            goodput=1.0 - recovering / since_start if recovering else 1.0,
+            task_failures=self.failures.rows(),
+        )
 
-        Args:
-            training_seconds: of the run, earlier processes included.
-            total_seconds: from the command until now.
+    def summary(self, seconds: float) -> dict[str, Any]:
+        """What `summary.json` says of it, so long after the command (seconds).
 
         Returns:
             `goodput` is the share of the time, from the first closure on, in which there was a
             connection to train on.
         """
-        trained = training_seconds - self.seconds_before
-        recovering = max(total_seconds - self.start_seconds - trained, 0.0)
-        return {
-            "recoveries": self.recoveries,
-            "recovery_seconds": round(recovering if self.recoveries else 0.0, 3),
-            "pushes_again": self.pushes_again,
-            "updates_lost": self.updates_lost,
-            "goodput": trained / (trained + recovering) if self.recoveries else 1.0,
-        }
+        shown = dataclasses.asdict(self.figures(seconds))
+        return {**shown, "recovery_seconds": round(shown["recovery_seconds"], 3)}

@@ -50,7 +50,7 @@ class InFlight:
 
         def on_failure(closure: Any, error: Exception) -> None:
             self._since.pop(index, None)  # what follows is waiting for the worker
-            put_back(closure, error)
             self._on_loss(index)
+            put_back(closure, error)
 
         worker._process_closure, worker._on_closure_failure = process_closure, on_failure

@@ -36,8 +36,7 @@ from ps_dqn.worker.closures import Closures, read_report
 EVALUATIONS_IN_A_ROW = 3
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
-# A stopped run waits this long for its closures (seconds): where everything is stopped at once,
-# their workers are gone.
+# A stopped run waits this long for its closures, whose workers may have been stopped too (seconds).
 DRAIN_SECONDS = 10.0
 
 
@@ -112,6 +111,7 @@ class Training:
         env_steps = self._progress.counters.env_steps
         self._next_row = env_steps + self._config.run.metrics_period
         self._next_evaluation = env_steps + self._config.run.eval_period
+        self._rounds.begin_without(self._tasks.absent)
         self._fill_window()
         self._evaluations.prepare()  # while workers get ready
         while not self._over():
@@ -122,10 +122,10 @@ class Training:
         self._drain()
         if self._reason == "finished":
             self._evaluate_finally()
-        errors = [self._env_failures.too_many, self._saving.last(self.seconds)]
+        errors = self._env_failures.too_many, self._saving.last(self.seconds)
         return Result(
             self._reason,
-            [error for error in errors if error],
+            list(filter(None, errors)),
             self.seconds,
             self._store.counters(),
             self._evaluation,

@@ -6,8 +6,11 @@ newest snapshot with a new connection; see `recovery`.
 
 import time
 
+from cluster import remote
+from cluster.spec import Task
 from ps_dqn.coordinator import run
 from ps_dqn.coordinator.run import RunContext
+from ps_dqn.coordinator.task_failures import LOST
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.run.checkpoints import Checkpoint
 
@@ -41,6 +44,8 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
             has_trained = context.vitals.env_steps > context.history.began_at
             fruitless = 0 if has_trained else fruitless + 1
             _wait_for_an_end(context)
+            for task in _lost_servers(context):
+                context.history.failures.noticed(task, LOST)
             if context.signals.received or fruitless == MAX_FRUITLESS_ATTEMPTS:
                 raise _explained(context, error) from error
             lines = _started_again(context, error, replaced)
@@ -59,6 +64,15 @@ def _wait_for_an_end(context: RunContext) -> None:
         deadline = time.monotonic() + DEATH_SECONDS
         while not context.cluster.epitaphs() and time.monotonic() < deadline:
             time.sleep(0.01)
+
+
+def _lost_servers(context: RunContext) -> list[Task]:
+    """Parameter servers that have ended; of those that others start, that do not answer."""
+    if context.cluster is not None:
+        return context.cluster.ended("ps")
+    spec = context.placement.spec
+    servers = [task for task in spec.tasks() if task.job == "ps"]
+    return remote.silent(spec, servers) if context.is_remote else []
 
 
 def _started_again(context: RunContext, error: ClusterLostError, replaced: int) -> list[str]:

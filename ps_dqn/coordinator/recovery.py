@@ -7,7 +7,7 @@ servers hold, bit by bit, what they held before.
 """
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,15 +59,15 @@ def furthest(*states: State | None) -> State | None:
 
 
 class Workers:
-    """What all workers are asked, each at once."""
+    """What workers are asked, each at once."""
 
-    def __init__(self, num_workers: int, num_ps: int):
-        """So many, of whose pushes each server has a part."""
-        self._num_workers, self._num_ps = num_workers, num_ps
+    def __init__(self, present: Collection[int], num_ps: int):
+        """Those that are there, of whose pushes each of so many servers has a part."""
+        self._present, self._num_ps = sorted(present), num_ps
 
-    def rejoin(self, rejoin: Rejoin) -> list[np.ndarray]:
+    def rejoin(self, rejoin: Rejoin) -> dict[int, np.ndarray]:
         """Tells them of a session; the pushes that each keeps, as `KeptPushes.table` has them."""
-        return [self._rejoin(worker, rejoin) for worker in range(self._num_workers)]
+        return {worker: self._rejoin(worker, rejoin) for worker in self._present}
 
     def kept(self, worker: int, place: int) -> list[np.ndarray]:
         """A push that a worker keeps: the part of each server, uint8."""
@@ -109,7 +109,7 @@ def push_again(
     ticket = standing.next_ticket(log) if log else 1
     kept = [
         _Kept(worker, place, number, kind, version, messages.unpack(PushHeader, line[3:]))
-        for worker, table in enumerate(workers.rejoin(rejoin))
+        for worker, table in workers.rejoin(rejoin).items()
         for place, line in enumerate(table)
         for number, kind, version in [map(int, line[:3])]
     ]

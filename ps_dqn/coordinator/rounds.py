@@ -1,6 +1,6 @@
 """Whom rounds wait for, as the coordinator sees it: not for workers that are lost or hang."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ps_dqn.coordinator.patience import Patience
 from ps_dqn.parameter_server.store import ParameterStore
@@ -21,6 +21,11 @@ class Rounds:
         self._store = store
         self._patience = Patience(num_workers)
         self._say = say
+
+    def begin_without(self, workers: Iterable[int]) -> None:
+        """These are not there yet, which people know."""
+        for worker in workers:
+            self._patience.give_up(self._store.go_on(worker))
 
     def heard(self, report: Report, now: float) -> None:
         """A closure has ended; its worker may have pushed, or waited in vain.

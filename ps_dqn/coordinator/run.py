@@ -12,6 +12,7 @@ from cluster.spec import Placement
 from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.coordinator import connection, recovery, summary
+from ps_dqn.coordinator.connection import Connection
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result, Training
@@ -59,6 +60,11 @@ class RunContext:
     history: History
     started: float  # time.perf_counter() when the command began
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether others start the tasks."""
+        return self.placement.kind == "remote"
+
     def say(self, line: str) -> None:
         """A line for people."""
         terminal.say(self.console, line)
@@ -80,14 +86,16 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     """
     config, environment, spec = context.config, context.environment, context.placement.spec
     num_workers = len(spec.workers)
-    coordinator = _connect(context, reconnecting)
+    connected = _connect(context, reconnecting)
 
     network = networks.build(config.network, config.value, environment, config.run.seed)
     store = ParameterStore(config, len(spec.ps), num_workers)
     state, run_id = _begin(context, store, network, resumed, reconnecting)
     closures = Closures(config, environment, store, network, run_id)
     is_synchronous = config.parameter_server.is_synchronous
-    workers = recovery.Workers(num_workers, len(spec.ps))
+    present = connected.members.present
+    absent = sorted(set(range(num_workers)) - present)
+    workers = recovery.Workers(present, len(spec.ps))
     recovered = recovery.push_again(store, workers, state, closures.rejoin, is_synchronous)
     counters = store.counters()
     lost = context.history.recovered(recovered, counters)
@@ -96,7 +104,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     if recovered.again:
         context.snapshots.take(store, context.snapshots.seconds)
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
-    schedule = Schedule(coordinator, most, in_order=num_workers == 1)
+    schedule = Schedule(connected.coordinator, most, in_order=num_workers == 1)
     writers = Writers(context.folder, store.counters())
     screen = display.make(context.console, config.run.log_interval)
     observer = Observer(context.vitals, screen, writers)
@@ -106,7 +114,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         store,
         closures,
         schedule,
-        Tasks(num_workers, context.cluster),
+        Tasks(num_workers, context.cluster, context.history.failures, absent),
         Saving(
             store,
             context.checkpoints,
@@ -118,17 +126,21 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         recovered.first_ticket,
     )
 
+    if absent:
+        context.say(f"training begins without {_listed(absent)}")
     context.watchdog.follow(schedule.in_flight)
     context.signals.on_stop(training.request_stop)
     context.history.begins(time.perf_counter() - context.started)
+    context.history.failures.work(task for task in spec.tasks() if task.job == "ps")
     try:
         result = training.run()
     except ClusterLostError:
         context.snapshots.seconds = training.seconds
-        context.history.lost(context.vitals.read().counters)
+        context.history.lost(context.vitals.read().counters, time.perf_counter() - context.started)
         schedule.settle(SETTLE_SECONDS)
         raise
     finally:
+        connected.members.close()
         context.watchdog.follow(None)
         observer.close()
         schedule.close()
@@ -141,19 +153,27 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     return context.signals.exit_code(is_over=result.reason != STOPPED)
 
 
-def _connect(context: RunContext, reconnecting: bool) -> object:
-    """The `ClusterCoordinator` of the tasks, once all of them answer."""
+def _connect(context: RunContext, reconnecting: bool) -> Connection:
+    """To the tasks, once enough of them answer."""
     context.vitals.begin()
-    if context.placement.kind == "remote":
-        limit = context.config.faults.ps_recovery_timeout if reconnecting else math.inf
-        try:
-            remote.wait_until_serving(context.placement.spec, context.say, limit)
-        except TimeoutError as error:
-            raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
+    present = _wait_for_tasks(context, reconnecting) if context.is_remote else None
     with context.watchdog.replacing():
-        coordinator = connection.connect(context.placement, reconnecting)
+        connected = connection.connect(context.placement, present, reconnecting)
     context.own_server.started()
-    return coordinator
+    return connected
+
+
+def _wait_for_tasks(context: RunContext, reconnecting: bool) -> tuple[int, ...]:
+    """The workers that are there, once enough are, and the parameter servers."""
+    options, spec = context.config.faults, context.placement.spec
+    at_start = options.min_workers or len(spec.workers)
+    least = max(options.min_workers, 1) if reconnecting else at_start
+    limit = options.ps_recovery_timeout if reconnecting else math.inf
+    advice = "" if options.min_workers else " (--min_workers=1 would begin without)"
+    try:
+        return remote.wait_until_serving(spec, context.say, least, limit, advice)
+    except TimeoutError as error:
+        raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
 
 
 def _begin(
@@ -204,6 +224,12 @@ def _resumption(
         )
     missing = f"{lost:,} updates are lost" if lost else "none is missing"
     return f"goes on at {where}: {recovered.again} pushes after that are pushed again, {missing}"
+
+
+def _listed(workers: list[int]) -> str:
+    """For people: worker 2, or workers 0, 2 and 5."""
+    *others, last = map(str, workers)
+    return f"workers {', '.join(others)} and {last}" if others else f"worker {last}"
 
 
 def _target_return(config: Config, environment: EnvironmentSpec) -> float:

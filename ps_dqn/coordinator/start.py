@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import pathlib
 import sys
+import time
 import traceback
 import warnings
 
@@ -17,6 +18,7 @@ from cluster.spec import Placement
 from ps_dqn import environments, user_code
 from ps_dqn.config import Config
 from ps_dqn.coordinator import footprint, tasks
+from ps_dqn.coordinator.history import History
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 from ps_dqn.replay import budget
@@ -86,16 +88,20 @@ def start(command: Command) -> int:
     skipped = [f"{each}: skipped" for each in checkpoints.skipped]
     for line in [*lines, *skipped, f"run directory {command.folder}"]:
         say(line)
-    vitals = Vitals(RunFigures.planned(config, len(command.placement.spec.workers)))
+    past = History(resumed.seconds if resumed is not None else 0.0)
+    vitals = Vitals(
+        RunFigures.planned(config, num_workers),
+        lambda: past.figures(time.perf_counter() - command.started),
+    )
     signals = Signals(say, lambda: vitals.last_sign)
     try:
         # TensorFlow, once for every fork.
-        from ps_dqn.coordinator import history, reconnect, run, snapshots
+        from ps_dqn.coordinator import reconnect, run, snapshots
         from ps_dqn.coordinator.watchdog import Watchdog
 
         with tasks.running(command.placement, command.folder) as cluster:
             signals.watch()
-            watchdog = Watchdog(config.faults, command.placement, cluster, say)
+            watchdog = Watchdog(config.faults, command.placement, cluster, say, past.failures)
             context = run.RunContext(
                 config,
                 environment,
@@ -109,7 +115,7 @@ def start(command: Command) -> int:
                 tasks.serve_health(command.placement, vitals),
                 watchdog,
                 snapshots.Snapshots(config.faults.snapshot_period),
-                history.History(resumed.seconds if resumed is not None else 0.0),
+                past,
                 command.started,
             )
             # Tasks in this process can only stand still with all of it.

@@ -1,5 +1,6 @@
 """The end of a run: its summary, its table, its picture and the network to take away."""
 
+import collections
 import math
 import pathlib
 from typing import Any
@@ -46,7 +47,7 @@ def summarize(
         "start_seconds": round(history.start_seconds, 3),
         "training_seconds": round(result.seconds, 3),
         "total_seconds": round(total_seconds, 3),
-        **history.summary(result.seconds, total_seconds),
+        **history.summary(total_seconds),
         **result.counters._asdict(),
         "env_steps_per_second": result.counters.env_steps / result.seconds,
         "updates_per_second": result.counters.updates / result.seconds,
@@ -80,6 +81,8 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
             f"{summary['recoveries']} in {summary['recovery_seconds']:.1f} s, "
             f"{summary['pushes_again']:,} pushes made again, {lost} lost",
         )
+    if summary["task_failures"]:
+        table.add_row("failures of tasks", _failures(summary["task_failures"]))
     for name, rate in (("env_steps", "env_steps_per_second"), ("updates", "updates_per_second")):
         table.add_row(name.replace("_", " "), f"{summary[name]:,} ({summary[rate]:,.0f}/s)")
     table.add_row("episodes", f"{summary['episodes']:,}")
@@ -115,6 +118,20 @@ def _save_model(folder: pathlib.Path, checkpoints: Checkpoints, network: QNetwor
     if best is not None:
         network.assign(best.state.average)
         network.as_keras().save(folder / MODEL)
+
+
+def _failures(rows: list[dict[str, Any]]) -> str:
+    """How many of each kind, how soon they were noticed, and how soon the tasks worked again."""
+    kinds = collections.Counter[str]()
+    for row in rows:
+        kinds[row["kind"]] += row["failures"]
+    numbers = ("failures", "detection_seconds", "recoveries", "recovery_seconds")
+    count, detecting, back, recovering = (sum(row[name] for row in rows) for name in numbers)
+    parts = [f"{count:,} {kind}" for kind, count in sorted(kinds.items())]
+    parts.append(f"noticed after {detecting / count:.1f} s")
+    if back:
+        parts.append(f"{back:,} back {recovering / back:.1f} s later")
+    return ", ".join(parts)
 
 
 def _workers(rows: dict[str, dict[str, float]]) -> Table:

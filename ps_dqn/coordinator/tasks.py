@@ -2,11 +2,12 @@
 
 import contextlib
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cluster import health, in_process, local
 from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
+from ps_dqn.coordinator.task_failures import LOST, TaskFailures
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.parameter_server.task import serve as serve_parameters
 from ps_dqn.run import directory
@@ -18,9 +19,22 @@ from ps_dqn.worker.task import serve as serve_worker
 class Tasks:
     """What the loop needs to know of the cluster's tasks."""
 
-    def __init__(self, num_workers: int, cluster: local.LocalCluster | None):
-        """Looks after the tasks of `cluster`; None where others start and watch them."""
-        self.num_workers = num_workers
+    def __init__(
+        self,
+        num_workers: int,
+        cluster: local.LocalCluster | None,
+        failures: TaskFailures,
+        absent: Sequence[int] = (),
+    ):
+        """Looks after the tasks of `cluster`; None where others start and watch them.
+
+        Args:
+            num_workers: of the run.
+            cluster: the tasks, where they are ours.
+            failures: of tasks, which are noticed here.
+            absent: workers that are not there yet.
+        """
+        self.num_workers, self.absent, self._failures = num_workers, absent, failures
         self._cluster = cluster
         self._servers = () if cluster is None else tuple(cluster.tasks("ps"))
         self._reporting: set[int] = set()
@@ -42,12 +56,14 @@ class Tasks:
     def reported(self, worker: int) -> None:
         """A worker has been heard of; and so have, by way of it, the parameter servers."""
         self._reporting.add(worker)
+        self._failures.work([Task("worker", worker)])
         if self._cluster is not None:
             self._cluster.are_well(Task("worker", worker), *self._servers)
 
     def lost(self, worker: int) -> None:
         """A worker is gone, until it reports again."""
         self._reporting.discard(worker)
+        self._failures.noticed(Task("worker", worker), LOST)
 
     def last_words(self, worker: int) -> str:
         """The end of a worker's log, where it is at hand; else where to look."""

@@ -19,6 +19,7 @@ from cluster.spec import Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import ANSWER_SECONDS, FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
 from ps_dqn.coordinator.in_flight import InFlight
+from ps_dqn.coordinator.task_failures import OVERDUE, SILENT, TaskFailures
 from ps_dqn.run.signals import FAILED
 
 # From one look at all of them to the next (seconds).
@@ -34,6 +35,7 @@ class Watchdog:
         placement: Placement,
         cluster: local.LocalCluster | None,
         say: Callable[[str], None],
+        failures: TaskFailures,
     ):
         """Does nothing yet.
 
@@ -42,7 +44,9 @@ class Watchdog:
             placement: where they are.
             cluster: they, where they are ours to end.
             say: shows people a line; on any thread.
+            failures: of tasks, which are noticed here.
         """
+        self._failures = failures
         self._options, self._cluster, self._say = options, cluster, say
         spec = placement.spec
         self._addresses = {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
@@ -89,6 +93,7 @@ class Watchdog:
                 self._on_silent(task, seconds)
         for task in self._silent.keys() - silent.keys():
             del self._silent[task]
+            self._failures.answers(task)
             if self._cluster is None:
                 self.peers[task].look_up()
                 self._say(f"{task} answers again")
@@ -103,6 +108,7 @@ class Watchdog:
         }
         for worker in late - self._overdue:
             task = Task("worker", worker)
+            self._failures.noticed(task, OVERDUE, seconds[worker])
             self._give_up(task, f"{task} has not ended a closure in {seconds[worker]:.0f} s")
         self._overdue = late
 
@@ -113,7 +119,10 @@ class Watchdog:
         while not self._stopped.wait(PERIOD):
             if self._replaces:
                 self._replace()
-            self.look_at_answers(servers.look())
+            silent = servers.look()
+            if self._cluster is None:  # who has never been there is waited for, and people know
+                silent = {task: silent[task] for task in silent if servers.has_answered(task)}
+            self.look_at_answers(silent)
             if self._in_flight is not None:
                 self.look_at_closures(self._in_flight)
 
@@ -146,6 +155,7 @@ class Watchdog:
         process = 0 if self._cluster is None else self._cluster.pid(task)
         if self._silent.get(task) != process:
             self._silent[task] = process
+            self._failures.noticed(task, SILENT, seconds)
             self._give_up(task, f"{task} has not answered for {math.floor(seconds)} s")
         elif self._cluster is None:
             # A stopped process still accepts new connections, on which TensorFlow waits too.

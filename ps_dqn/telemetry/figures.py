@@ -5,13 +5,41 @@ What is None or NaN is not known.
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ps_dqn.config import Config
 from ps_dqn.state import Counters
 
 STATES = ("connecting", "training", "stopping", "ended")
 _NOT_KNOWN = Counters(*[math.nan] * len(Counters._fields))
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskFailure:
+    """Failures of one kind of one task, all together."""
+
+    task: str  # as people call it
+    kind: str  # lost, silent or overdue
+    failures: int = 0
+    detection_seconds: float = 0.0  # from the last sign of it until each was noticed
+    recoveries: int = 0  # after which it has worked again
+    recovery_seconds: float = 0.0  # from the notice until then
+
+
+@dataclasses.dataclass(frozen=True)
+class RecoveryFigures:
+    """What a run has lost so far in this process, and what that has cost."""
+
+    recoveries: float = math.nan  # connections made again
+    recovery_seconds: float = math.nan  # without a connection to train on
+    pushes_again: float = math.nan  # that servers had lost
+    updates_lost: float = math.nan
+    goodput: float = math.nan  # share of the time with a connection to train on
+    task_failures: Sequence[TaskFailure] = ()
+
+    def of_tasks(self, number: str) -> Mapping[tuple[str, str], float]:
+        """A number of `TaskFailure` by task and kind."""
+        return {(row.task, row.kind): getattr(row, number) for row in self.task_failures}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +60,7 @@ class RunFigures:
     checkpoint_age: float = math.nan  # seconds; since training began where none was saved
     closures_lost: float = math.nan
     failed_writes: float = math.nan  # to the run directory
+    recovery: RecoveryFigures = RecoveryFigures()
     # Metrics by their names in `metrics.METRICS`: of the last moments, or of those before where
     # nothing was measured; and of the whole session.
     recent: Mapping[str, float] = dataclasses.field(default_factory=dict)

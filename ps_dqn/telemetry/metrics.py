@@ -86,7 +86,7 @@ class Family(NamedTuple):
 
     name: str
     help: str
-    label: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -119,17 +119,17 @@ EXCHANGES = (*DECIDED, *WITHHELD)
 _PUSHES = Family(
     "ps_dqn_pushes_total",
     "Pushes applied, refused by the parameter servers, or withheld by their worker.",
-    "outcome",
+    ("outcome",),
 )
 _PHASES = Family(
-    "ps_dqn_phase_seconds_total", "Time of all workers in each phase of what they do.", "phase"
+    "ps_dqn_phase_seconds_total", "Time of all workers in each phase of what they do.", ("phase",)
 )
 
 
 _ENV_FAILURES = Family(
     "ps_dqn_env_failures_total",
     "Failures of environments, none of which is learned from.",
-    "kind",
+    ("kind",),
 )
 
 

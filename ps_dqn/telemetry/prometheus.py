@@ -14,13 +14,22 @@ from ps_dqn.telemetry import metrics
 from ps_dqn.telemetry.figures import EvaluatorFigures, RunFigures, ServerFigures, WorkerFigures
 from ps_dqn.telemetry.metrics import Family
 
-# A number, or one for each value of the family's label.
-_Value = float | None | Mapping[str, float]
+# A number, or one for each value of the family's label or labels.
+_Value = float | None | Mapping[Any, float]
 
 
-def _from_figure(name: str, help_text: str, figure: str, label: str = "") -> tuple[Family, Any]:
+def _from_figure(name: str, help_text: str, figure: str, *labels: str) -> tuple[Family, Any]:
     """A family whose value is an attribute of the role's figures."""
-    return Family(name, help_text, label), operator.attrgetter(figure)
+    return Family(name, help_text, labels), operator.attrgetter(figure)
+
+
+def _from_tasks(name: str, help_text: str, number: str) -> tuple[Family, Any]:
+    """A family of what has failed of each task."""
+
+    def read(figures: RunFigures) -> _Value:
+        return figures.recovery.of_tasks(number)
+
+    return Family(name, help_text, ("task", "kind")), read
 
 
 def _from_metrics() -> Iterable[tuple[Family, Callable[[RunFigures], _Value]]]:
@@ -35,7 +44,7 @@ def _from_metrics() -> Iterable[tuple[Family, Callable[[RunFigures], _Value]]]:
 def _reader(family: Family, members: list[metrics.Metric]) -> Callable[[RunFigures], _Value]:
     def read(figures: RunFigures) -> _Value:
         values = figures.session if family.kind == "counter" else figures.recent
-        if family.label:
+        if family.labels:
             return {each.key: values[each.name] for each in members if each.name in values}
         return values.get(members[0].name)
 
@@ -96,6 +105,51 @@ _FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
             "ps_dqn_failed_writes_total",
             "Writes to the run directory that failed, each of which was tried again.",
             "failed_writes",
+        ),
+        _from_tasks(
+            "ps_dqn_task_failures_total",
+            "Tasks that were lost, did not answer or did not end a closure, in this process.",
+            "failures",
+        ),
+        _from_tasks(
+            "ps_dqn_task_detection_seconds_total",
+            "Time from the last sign of tasks that failed until it was noticed.",
+            "detection_seconds",
+        ),
+        _from_tasks(
+            "ps_dqn_task_recoveries_total",
+            "Failures of tasks after which they have worked again.",
+            "recoveries",
+        ),
+        _from_tasks(
+            "ps_dqn_task_recovery_seconds_total",
+            "Time from the notice of those failures until they worked again.",
+            "recovery_seconds",
+        ),
+        _from_figure(
+            "ps_dqn_recoveries_total",
+            "Connections to the tasks made again after one was lost.",
+            "recovery.recoveries",
+        ),
+        _from_figure(
+            "ps_dqn_recovery_seconds_total",
+            "Time without a connection to train on.",
+            "recovery.recovery_seconds",
+        ),
+        _from_figure(
+            "ps_dqn_pushes_again_total",
+            "Pushes made again that lost parameter servers had applied.",
+            "recovery.pushes_again",
+        ),
+        _from_figure(
+            "ps_dqn_updates_lost_total",
+            "Updates that were applied and are lost.",
+            "recovery.updates_lost",
+        ),
+        _from_figure(
+            "ps_dqn_goodput",
+            "Share of the time since training began with a connection to train on.",
+            "recovery.goodput",
         ),
         _from_figure("ps_dqn_state", "1 for the run's state, 0 for others.", "states", "state"),
         *_from_metrics(),
@@ -164,12 +218,11 @@ class _Collector:
         if figures is None:
             return
         for family, value_of in self._families:
-            labels = [family.label] if family.label else []
-            shown = families[family.kind](family.name, family.help, labels=labels)
+            shown = families[family.kind](family.name, family.help, labels=family.labels)
             value = value_of(figures)
-            for key, number in (value if isinstance(value, Mapping) else {"": value}).items():
+            for key, number in (value if isinstance(value, Mapping) else {(): value}).items():
                 if number is not None and not math.isnan(number):
-                    shown.add_metric([key] if labels else [], number)
+                    shown.add_metric([key] if isinstance(key, str) else key, number)
             yield shown
 
 

@@ -3,8 +3,9 @@
 import dataclasses
 import math
 import time
+from collections.abc import Callable
 
-from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.figures import RecoveryFigures, RunFigures
 
 
 class Vitals:
@@ -14,9 +15,14 @@ class Vitals:
         last_sign: when the run was last heard of (`time.monotonic()`).
     """
 
-    def __init__(self, plan: RunFigures):
-        """Knows what is known before the run has connected."""
-        self._plan = plan
+    def __init__(self, plan: RunFigures, recovery: Callable[[], RecoveryFigures] = RecoveryFigures):
+        """Knows what is known before the run has connected.
+
+        Args:
+            plan: that.
+            recovery: what the run has lost so far; may be called on any thread.
+        """
+        self._plan, self._recovery = plan, recovery
         self.begin()
 
     def begin(self) -> None:
@@ -47,7 +53,7 @@ class Vitals:
     def read(self) -> RunFigures:
         """The figures now; on any thread."""
         age = time.perf_counter() - self._saved_at
-        return dataclasses.replace(self._figures, checkpoint_age=age)
+        return dataclasses.replace(self._figures, checkpoint_age=age, recovery=self._recovery())
 
     def _live(self) -> None:
         self.last_sign = time.monotonic()

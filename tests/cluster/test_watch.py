@@ -65,6 +65,7 @@ def test_a_server_is_silent_after_misses_in_a_row_until_it_answers(
 ) -> None:
     watching = watch.Watch({TASK: server.address})
     server.goes_on.clear()
+    assert not watching.has_answered(TASK)
     *before, silent, later = looks(watching, watch.LEAST_MISSES + 1)
     assert before == [{}] * (watch.LEAST_MISSES - 1)
     assert 0 < silent[TASK] < later[TASK]
@@ -72,6 +73,7 @@ def test_a_server_is_silent_after_misses_in_a_row_until_it_answers(
     server.goes_on.set()
     monkeypatch.setattr(watch, "DEADLINE", 30.0)
     assert watching.look() == {}
+    assert watching.has_answered(TASK)
 
 
 @pytest.mark.parametrize("is_listening", [True, False])

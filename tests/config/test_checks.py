@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ps_dqn import config
-from ps_dqn.config import Config, checks
+from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 
 ROLLOUT = {"replay": "rollout", "target_update_period": 0, "double_dqn": False, "n_step": 1}
@@ -278,16 +278,6 @@ def test_environment_arguments_that_are_not_json(text: str) -> None:
 def test_environment_arguments_without_names() -> None:
     said = '--env_kwargs=[1]: must be a JSON object, like {"size": 8}'
     assert refused(env_kwargs="[1]") == said
-
-
-def test_a_round_that_nobody_is_waited_for() -> None:
-    config = Config.from_values({"aggregation": "sync", "backup_workers": 2})
-    checks.check_workers(config, num_workers=3)
-    with pytest.raises(UsageError) as caught:
-        checks.check_workers(config, num_workers=2)
-    assert str(caught.value) == (
-        "--backup_workers=2: must be less than --num_workers=2, a round waits for the others"
-    )
 
 
 def test_recent_experience_needs_several_minibatches_a_push() -> None:

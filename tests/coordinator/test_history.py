@@ -15,28 +15,29 @@ def test_of_a_run_that_lost_nothing_there_is_nothing_to_say() -> None:
     history = History()
     history.begins(3.0)
     assert history.recovered(Recovered(again=0, lost=0, first_ticket=1), counters(0)) == 0
-    said = history.summary(training_seconds=10.0, total_seconds=13.5)
+    said = history.summary(13.5)
     assert said == {
         "recoveries": 0,
         "recovery_seconds": 0.0,
         "pushes_again": 0,
         "updates_lost": 0,
         "goodput": 1.0,
+        "task_failures": [],
     }
 
 
 def test_time_without_a_connection_is_that_of_recovering() -> None:
     history = History(seconds_before=100.0)
     history.begins(3.0)
-    history.lost(counters(640))
+    history.lost(counters(640), 15.0)
     assert history.recovered(Recovered(40, 0, 9), counters(700)) == 0, "more than was heard of"
     history.begins(20.0)
-    history.lost(counters(900))
+    history.lost(counters(900), 33.0)
     assert history.recovered(Recovered(5, 2, 30), counters(772)) == 128
     history.begins(40.0)
     assert history.began_at == 7720
-    said = history.summary(training_seconds=130.0, total_seconds=45.0)
-    # 42 s since the first closure, of which 30 were training.
+    said = history.summary(45.0)
+    # 42 s since the first closure, of which 5 and 7 were without a connection.
     assert said["recovery_seconds"] == 12.0
     assert said["goodput"] == pytest.approx(30 / 42)
     assert (said["recoveries"], said["pushes_again"], said["updates_lost"]) == (2, 45, 128)

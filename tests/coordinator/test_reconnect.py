@@ -5,10 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.spec import ClusterSpec
 from ps_dqn.coordinator import reconnect
+from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.errors import ClusterLostError
+from ps_dqn.telemetry.figures import TaskFailure
 
 LOST = ClusterLostError("lost a task")
+SPEC = ClusterSpec("c:1", ("p:1", "p:2"), ("w:1",))
 
 
 class Story:
@@ -21,10 +25,11 @@ class Story:
         signals = types.SimpleNamespace(received=received, on_stop=self.heard.append)
         self.context = types.SimpleNamespace(
             cluster=None,
-            placement=types.SimpleNamespace(kind=kind),
+            placement=types.SimpleNamespace(kind=kind, spec=SPEC),
+            is_remote=kind == "remote",
             checkpoints=types.SimpleNamespace(newest=lambda: checkpoint(self._saved)),
             vitals=types.SimpleNamespace(env_steps=0),
-            history=types.SimpleNamespace(began_at=0),
+            history=types.SimpleNamespace(began_at=0, failures=TaskFailures()),
             snapshots=types.SimpleNamespace(newest=None),
             watchdog=types.SimpleNamespace(replaced=0),
             signals=signals,
@@ -52,6 +57,7 @@ def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Story]:
     def make(*steps: int, **more) -> Story:
         story = Story(list(steps), **more)
         monkeypatch.setattr(reconnect.run, "train", story.attempt)
+        monkeypatch.setattr(reconnect.remote, "silent", lambda spec, tasks: [tasks[1]])
         return story
 
     return make
@@ -66,6 +72,8 @@ def test_it_goes_on_from_the_newest_checkpoint_as_often_as_it_gets_further(tell)
     assert story.said == ["lost a task; connecting anew"] * 4
     # Between attempts a signal has nothing to stop, and ends the process.
     assert story.heard == [None] * 4
+    # The server that did not answer has not worked since.
+    assert story.context.history.failures.rows() == [TaskFailure("parameter server 1", "lost", 1)]
 
 
 def test_it_gives_up_where_nothing_comes_of_it(tell):

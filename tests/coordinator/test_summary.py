@@ -4,16 +4,19 @@ import io
 import json
 import math
 import pathlib
+from typing import Any
 
 import pytest
 from rich.console import Console
 from support.reports import report
 
+from cluster.spec import Task
 from ps_dqn.config import Config
 from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result
 from ps_dqn.coordinator.summary import MOST_WORKERS, show, summarize
+from ps_dqn.coordinator.task_failures import LOST, SILENT, TaskFailures
 from ps_dqn.run import directory
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.ledger import WorkerLedger
@@ -72,7 +75,7 @@ def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -
     assert written["parameter_servers"] == result.servers
 
 
-def shown(result: Result, **happened: float) -> list[list[str]]:
+def shown(result: Result, **happened: Any) -> list[list[str]]:
     """The words of each line that is printed at the end of a run."""
     text = io.StringIO()
     history = History(start_seconds=2.5, **happened)
@@ -95,10 +98,23 @@ def test_the_tables_say_what_each_worker_and_server_did() -> None:
 
 def test_recoveries_are_shown_where_there_were_some() -> None:
     assert not any(line[:1] == ["recoveries"] for line in shown(make_result(1)))
-    lines = shown(make_result(1), recoveries=2, pushes_again=1300, seconds_before=4.0)
+    lines = shown(make_result(1), recoveries=2, pushes_again=1300, recovery_seconds=5.5)
     [line] = [line for line in lines if line[:1] == ["recoveries"]]
-    # Of 24 s since the command 2.5 were starting and 20 - 4 training.
     assert " ".join(line) == "recoveries 2 in 5.5 s, 1,300 pushes made again, none lost"
+
+
+def test_failures_of_tasks_are_shown_where_there_were_some() -> None:
+    assert not any(line[:1] == ["failures"] for line in shown(make_result(1)))
+    seconds = iter([10.0, 11.0, 13.0])
+    failures = TaskFailures(lambda: next(seconds))
+    failures.noticed(Task("ps", 0), SILENT, 6.0)
+    failures.noticed(Task("worker", 1), LOST)
+    failures.work([Task("ps", 0)])
+    lines = shown(make_result(1), failures=failures)
+    [line] = [line for line in lines if line[:1] == ["failures"]]
+    assert " ".join(line) == (
+        "failures of tasks 1 lost, 1 silent, noticed after 3.0 s, 1 back 3.0 s later"
+    )
 
 
 def test_of_many_workers_the_slowest_are_shown() -> None:

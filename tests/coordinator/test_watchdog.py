@@ -8,6 +8,7 @@ import pytest
 from cluster.spec import ClusterSpec, Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
+from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.coordinator.watchdog import Watchdog
 
 WORKER, PS = Task("worker", 1), Task("ps", 0)
@@ -44,8 +45,13 @@ class Case:
             pid=lambda _: self.process,
         )
         placement = Placement("local" if is_local else "remote", SPEC, "fork", 1, 2)
+        self.failures = TaskFailures()
         self.watchdog = Watchdog(
-            Faults(**options), placement, self.cluster if is_local else None, self.said.append
+            Faults(**options),
+            placement,
+            self.cluster if is_local else None,
+            self.said.append,
+            self.failures,
         )
         self.watchdog.peers = {task: Connections(task, self.cut) for task in SPEC.tasks()}
         self._in_flight: Any = types.SimpleNamespace(
@@ -172,7 +178,9 @@ def test_it_looks_until_the_block_ends(monkeypatch):
 
     monkeypatch.setattr("cluster.watch.Watch", Silent)
     monkeypatch.setattr("ps_dqn.coordinator.watchdog.PERIOD", 0.001)
-    watchdog = Watchdog(Faults(), Placement("remote", SPEC, "fork", 1, 2), None, print)
+    watchdog = Watchdog(
+        Faults(), Placement("remote", SPEC, "fork", 1, 2), None, print, TaskFailures()
+    )
     monkeypatch.setattr("ps_dqn.coordinator.watchdog.Peer", str)
     with watchdog.looking() as thread:
         while len(looked) < 3:

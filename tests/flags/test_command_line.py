@@ -44,6 +44,7 @@ NOT_DEFAULT: dict[str, Any] = {
     "worker_timeout": 33.0,
     "ps_recovery_timeout": 44.0,
     "snapshot_period": 3.5,
+    "min_workers": 3,
 }
 # What a choice goes with, beside what its option needs to have an effect.
 GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {

@@ -152,7 +152,7 @@ def test_the_experiment_is_one_that_can_be_run(name: str, tmp_path: pathlib.Path
     command_line.parse(values, ["coordinator", f"--flagfile={path}"])
     config = experiment.read(values)
 
-    checks.check_workers(config, pods_of(render(name), "worker").count)
+    checks.check_workers(config, pods_of(render(name), "worker").count, is_remote=True)
     assert config.replay.replay_memory == "50%"  # of the container's limit, whatever it is
 
 

@@ -209,7 +209,7 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
         pids = [nursery.start(task) for task in spec.tasks()]
         for address in (*spec.ps, *spec.workers):
             until(functools.partial(accepts, address), 60, f"a server at {address}")
-        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2)).coordinator
         initial = np.full(num_ps * PART, INITIAL, np.float32)
         store = ParameterStore(CONFIG, num_ps, NUM_WORKERS)
         store.create("run", initial)

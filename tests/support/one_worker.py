@@ -46,7 +46,7 @@ def main(path: str, scenarios: str) -> None:
     bridge.install(lambda task: WorkerHost(task, None) if task >= 0 else ParameterHost())
     placement = Placement("in_process", on_this_machine(2, 1), "fork", 1, 4)
     in_process.start(placement.spec, intra_op_threads=1, inter_op_threads=4)
-    coordinator = connection.connect(placement)
+    coordinator = connection.connect(placement).coordinator
     arrays = {}
     for number, (config, num_closures) in enumerate(json.loads(scenarios)):
         played = play(coordinator, Config.from_json(json.dumps(config)), num_closures)

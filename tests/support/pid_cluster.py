@@ -32,7 +32,7 @@ def main(logs: pathlib.Path) -> dict[str, int]:
     role = local.Role("support.pid_cluster", (), serve)
     cluster = local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")
     with local.running(cluster):
-        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2)).coordinator
 
         @tf.function(autograph=False)
         def pid():

@@ -116,8 +116,9 @@ class Fleet:
 
     # What `recovery.Workers` asks.
 
-    def rejoin(self, rejoin: Rejoin) -> list[np.ndarray]:
-        return [side.go_on(rejoin.session, rejoin.log_id) for side in self.sides]
+    def rejoin(self, rejoin: Rejoin) -> dict[int, np.ndarray]:
+        joined = [side.go_on(rejoin.session, rejoin.log_id) for side in self.sides]
+        return dict(enumerate(joined))
 
     def kept(self, worker: int, place: int) -> list[np.ndarray]:
         return list(self.sides[worker].kept(np.int64(place)))

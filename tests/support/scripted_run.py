@@ -14,6 +14,7 @@ from ps_dqn.coordinator.dispatch import Outcome
 from ps_dqn.coordinator.loop import Training
 from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.snapshots import Snapshots
+from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.state import Counters, State
@@ -100,4 +101,6 @@ def training(
     store: Any = scripted
     period = config.run.checkpoint_period
     saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)
-    return Training(config, target_return, *parts, Tasks(num_workers, None), saving, observer)
+    return Training(
+        config, target_return, *parts, Tasks(num_workers, None, TaskFailures()), saving, observer
+    )

@@ -11,6 +11,7 @@ from ps_dqn.coordinator import dispatch
 from ps_dqn.coordinator.loop import Training
 from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.snapshots import Snapshots
+from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.coordinator.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry.display import PlainDisplay
@@ -71,9 +72,8 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     period = config.run.checkpoint_period
     saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)
     try:
-        yield Training(
-            config, 1.0, store, closures, schedule, Tasks(2, cluster=None), saving, observer,
-        ), store  # fmt: skip
+        tasks = Tasks(2, None, TaskFailures())
+        yield Training(config, 1.0, store, closures, schedule, tasks, saving, observer), store
     finally:
         while schedule.outstanding("train"):
             assert schedule.next(60.0) is not None

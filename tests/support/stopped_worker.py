@@ -28,7 +28,7 @@ def main(logs: pathlib.Path) -> int:
     role = local.Role("support.stopped_worker", (), serve)
     cluster = local.LocalCluster(spec, {"ps": role, "worker": role}, logs, "fork")
     with local.running(cluster):
-        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2))
+        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2)).coordinator
 
         @tf.function(autograph=False)
         def where():

@@ -17,8 +17,10 @@ from ps_dqn.telemetry import prometheus
 from ps_dqn.telemetry.figures import (
     STATES,
     EvaluatorFigures,
+    RecoveryFigures,
     RunFigures,
     ServerFigures,
+    TaskFailure,
     WorkerFigures,
 )
 from ps_dqn.telemetry.metrics import PHASES
@@ -36,6 +38,14 @@ RUN = RunFigures(
     checkpoint_age=12.5,
     closures_lost=3,
     failed_writes=2,
+    recovery=RecoveryFigures(
+        recoveries=2,
+        recovery_seconds=7.5,
+        pushes_again=40,
+        updates_lost=0,
+        goodput=0.875,
+        task_failures=[TaskFailure("worker 3", "silent", 2, 12.5, 1, 4.0)],
+    ),
     recent={
         "train/episode_return": 101.5,
         "train/epsilon": 0.05,
@@ -75,6 +85,15 @@ RUN_SAMPLES = {
     "ps_dqn_env_failures_total{kind=hung}": 4,
     "ps_dqn_closures_lost_total": 3,
     "ps_dqn_failed_writes_total": 2,
+    "ps_dqn_task_failures_total{kind=silent,task=worker 3}": 2,
+    "ps_dqn_task_detection_seconds_total{kind=silent,task=worker 3}": 12.5,
+    "ps_dqn_task_recoveries_total{kind=silent,task=worker 3}": 1,
+    "ps_dqn_task_recovery_seconds_total{kind=silent,task=worker 3}": 4,
+    "ps_dqn_recoveries_total": 2,
+    "ps_dqn_recovery_seconds_total": 7.5,
+    "ps_dqn_pushes_again_total": 40,
+    "ps_dqn_updates_lost_total": 0,
+    "ps_dqn_goodput": 0.875,
     "ps_dqn_phase_seconds_total{phase=environment}": 0,
     "ps_dqn_phase_seconds_total{phase=acting}": 1,
     "ps_dqn_phase_seconds_total{phase=sampling}": 2,

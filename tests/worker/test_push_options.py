@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.small import SMALL, make_closures
 
-from ps_dqn.config import Config, checks
+from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import HEADER, PushHeader
@@ -169,10 +169,3 @@ def test_an_option_that_would_do_nothing_is_refused(option, without, needed):
     where = SYNC if name == "backup_workers" else {}
     Config.from_values({**SMALL, "local_updates": 4, **where, **option})
     Config.from_values({**SMALL, "local_updates": 4, **without})
-
-
-def test_a_round_waits_for_one_worker_at_least():
-    config = Config.from_values({**SMALL, **SYNC, "local_updates": 4, "backup_workers": 2})
-    checks.check_workers(config, num_workers=3)
-    with pytest.raises(UsageError, match="--backup_workers=2: must be less than --num_workers=2"):
-        checks.check_workers(config, num_workers=2)

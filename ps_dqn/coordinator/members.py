@@ -1,0 +1,118 @@
+"""The workers that are there: TensorFlow's coordinator reckons with them, and with no others.
+
+TensorFlow connects to a cluster once all of it answers. When it has lost workers it looks for all
+of them at once, so one that is back is not used before the last one is, and meanwhile much else
+waits, too. Here it hears only of tasks that answer: a worker that is not there is out of the
+cluster, one that comes is in it, at the first connection and later.
+"""
+
+import copy
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+
+import tensorflow as tf
+
+from cluster import health
+from cluster.spec import ClusterSpec
+
+# From one look for a worker to the next, and how long it may take to answer (seconds).
+PERIOD, TIMEOUT = 0.2, 2.0
+
+
+class PartialSpec(tf.train.ClusterSpec):
+    """A whole cluster, of which TensorFlow connects to the workers that are there."""
+
+    def __init__(self, spec: ClusterSpec, present: Collection[int]):
+        """A cluster, and the indices of the workers that are there."""
+        super().__init__(spec.as_dict())
+        self._present = present
+
+    def as_cluster_def(self) -> Any:
+        """The tasks to connect to, each with the number that it has in the whole."""
+        definition = copy.deepcopy(super().as_cluster_def())
+        workers = _workers(definition)
+        for index in set(workers) - set(self._present):
+            del workers[index]
+        return definition
+
+
+class Members:
+    """Lets workers of a connection go and come, one by one."""
+
+    def __init__(self, coordinator: Any, spec: ClusterSpec, present: Collection[int]):
+        """Follows a coordinator that was connected to these workers of a cluster.
+
+        Args:
+            coordinator: a `tf.distribute.coordinator.ClusterCoordinator`.
+            spec: the whole cluster.
+            present: indices of the workers that it is connected to.
+        """
+        cluster = coordinator._cluster
+        self._handler, self._addresses = cluster.failure_handler, spec.workers
+        self._present = set(present)
+        self._lock = threading.Lock()
+        self._is_closed = False
+        for worker in cluster.workers:
+            self._follow(worker)
+
+    @property
+    def present(self) -> set[int]:
+        """Indices of the workers that are there."""
+        return set(self._present)
+
+    def close(self) -> None:
+        """Looks for nobody any more: the connection was lost."""
+        self._is_closed = True
+
+    def _follow(self, worker: Any) -> None:
+        """Changes what the thread of a worker does, before it has been given a closure."""
+        index = worker.worker_index
+        process, put_back = worker._process_closure, worker._on_closure_failure
+
+        def process_closure(closure: Any) -> None:
+            if index in self._present:
+                return process(closure)
+            # It was never there: as TensorFlow does with one that is lost.
+            with self._handler.wait_on_failure(
+                on_failure_fn=lambda error: worker._on_closure_failure(closure, error),
+                on_recovery_fn=worker._on_worker_recovery,
+                worker_device_name=worker.device_name,
+            ):
+                raise tf.errors.UnavailableError(
+                    None, None, f"{worker.device_name} has not been there yet"
+                )
+
+        def on_failure(closure: Any, error: Exception) -> None:
+            put_back(closure, error)
+            self._change(index, is_there=False)
+            self._wait_for(index)
+            self._change(index, is_there=True)  # TensorFlow connects to it now
+
+        worker._process_closure, worker._on_closure_failure = process_closure, on_failure
+
+    def _wait_for(self, index: int) -> None:
+        """Returns once a worker answers; ends its thread where the connection was lost."""
+        while self._is_closed or not health.answers(self._addresses[index], TIMEOUT):
+            if self._is_closed:
+                raise SystemExit
+            time.sleep(PERIOD)
+
+    def _change(self, index: int, is_there: bool) -> None:
+        with self._lock:
+            # Another one, since TensorFlow may be reading this one.
+            definition = copy.deepcopy(self._handler._server_def)
+            workers = _workers(definition.cluster)
+            if is_there:
+                workers[index] = self._addresses[index]
+                self._present.add(index)
+            else:
+                self._present.discard(index)
+                workers.pop(index, None)
+            self._handler._server_def = definition
+
+
+def _workers(definition: Any) -> Any:
+    """Addresses by index, of a `ClusterDef`."""
+    return next(job for job in definition.job if job.name == "worker").tasks

@@ -1,0 +1,165 @@
+"""Workers that go and come, with a coordinator like TensorFlow's."""
+
+import contextlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from cluster.spec import ClusterSpec
+from ps_dqn.coordinator import members
+from ps_dqn.coordinator.members import Members, PartialSpec
+
+SPEC = ClusterSpec("c:1", ("p:1", "p:2"), ("w:1", "w:2", "w:3"))
+
+
+class Handler:
+    """As TensorFlow's: after a failure it connects to the cluster as it is then."""
+
+    def __init__(self, present: tuple[int, ...]):
+        cluster = PartialSpec(SPEC, present).as_cluster_def()
+        self._server_def = tf.train.ServerDef(cluster=cluster, job_name="chief")
+        self.connected: list[dict[int, str]] = []
+
+    @property
+    def workers(self) -> dict[int, str]:
+        jobs = {job.name: dict(job.tasks) for job in self._server_def.cluster.job}
+        assert jobs["ps"] == {0: "p:1", 1: "p:2"}
+        return jobs["worker"]
+
+    @contextlib.contextmanager
+    def wait_on_failure(
+        self,
+        on_failure_fn: Callable[[Exception], None],
+        on_recovery_fn: Callable[[], None],
+        worker_device_name: str,
+    ) -> Iterator[None]:
+        try:
+            yield
+        except tf.errors.UnavailableError as error:
+            if worker_device_name not in str(error):
+                raise
+            on_failure_fn(error)
+            self.connected.append(self.workers)
+            on_recovery_fn()
+
+
+class Worker:
+    """As TensorFlow's, which runs closures, and puts one back that fails."""
+
+    def __init__(self, index: int, handler: Handler):
+        self.worker_index, self.device_name = index, f"/job:worker/replica:0/task:{index}"
+        self._handler = handler
+        self.done: list[Any] = []
+        self.put_back: list[Any] = []
+        self.recoveries = 0
+
+    def _process_closure(self, closure: Any) -> None:
+        with self._handler.wait_on_failure(
+            lambda error: self._on_closure_failure(closure, error),
+            self._on_worker_recovery,
+            self.device_name,
+        ):
+            if closure == "is lost":
+                raise tf.errors.UnavailableError(None, None, self.device_name)
+            self.done.append(closure)
+
+    def _on_closure_failure(self, closure: Any, error: Exception) -> None:
+        self.put_back.append(closure)
+
+    def _on_worker_recovery(self) -> None:
+        self.recoveries += 1
+
+
+class Fleet:
+    """Workers of which some answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *present: int):
+        self.handler = Handler(present)
+        self.workers = [Worker(index, self.handler) for index in range(3)]
+        cluster = types.SimpleNamespace(failure_handler=self.handler, workers=self.workers)
+        coordinator: Any = types.SimpleNamespace(_cluster=cluster)
+        self.members = Members(coordinator, SPEC, present)
+        self.asked: list[str] = []
+        self.answers: Iterator[bool] = iter(())
+        monkeypatch.setattr(members.health, "answers", self._answers)
+        monkeypatch.setattr(members.time, "sleep", lambda seconds: None)
+
+    def _answers(self, address: str, timeout: float) -> bool:
+        self.asked.append(address)
+        index = SPEC.workers.index(address)
+        assert index not in self.handler.workers, "TensorFlow would wait for it"
+        return next(self.answers)
+
+
+def test_a_connection_is_to_those_that_are_there_with_the_numbers_they_have() -> None:
+    whole = tf.train.ClusterSpec(SPEC.as_dict()).as_cluster_def()
+    assert PartialSpec(SPEC, range(3)).as_cluster_def() == whole
+    partial = PartialSpec(SPEC, (0, 2))
+    jobs = {job.name: dict(job.tasks) for job in partial.as_cluster_def().job}
+    assert jobs["worker"] == {0: "w:1", 2: "w:3"}
+    assert jobs["ps"] == {0: "p:1", 1: "p:2"}
+    assert len(partial.as_dict()["worker"]) == 3  # TensorFlow counts them
+
+
+def test_a_worker_that_is_lost_is_out_of_the_cluster_until_it_answers(monkeypatch) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+    worker = fleet.workers[1]
+    fleet.answers = iter([False, False, True])
+
+    worker._process_closure("is lost")
+
+    assert fleet.asked == ["w:2"] * 3
+    assert worker.put_back == ["is lost"]
+    assert fleet.handler.connected == [{0: "w:1", 1: "w:2", 2: "w:3"}]
+    assert (worker.recoveries, fleet.members.present) == (1, {0, 1, 2})
+    worker._process_closure("another")
+    assert worker.done == ["another"]
+
+
+def test_one_that_comes_back_does_not_wait_for_others_that_are_lost(monkeypatch) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+
+    def others() -> Iterator[bool]:
+        fleet.answers = iter([True])
+        fleet.workers[2]._process_closure("is lost")
+        assert fleet.handler.connected == [{0: "w:1", 2: "w:3"}]
+        yield True
+
+    fleet.answers = others()
+    fleet.workers[1]._process_closure("is lost")
+
+    assert fleet.handler.connected[1:] == [{0: "w:1", 1: "w:2", 2: "w:3"}]
+
+
+def test_one_that_was_never_there_gives_its_closure_back_and_comes_as_one_that_was_lost(
+    monkeypatch,
+) -> None:
+    fleet = Fleet(monkeypatch, 0)
+    worker = fleet.workers[2]
+    assert fleet.members.present == {0}
+    fleet.answers = iter([False, True])
+
+    worker._process_closure("first")
+
+    assert (worker.done, worker.put_back, worker.recoveries) == ([], ["first"], 1)
+    assert fleet.handler.connected == [{0: "w:1", 2: "w:3"}]
+    worker._process_closure("second")
+    assert worker.done == ["second"]
+
+
+def test_a_connection_that_was_lost_looks_for_nobody(monkeypatch) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+
+    def closes() -> Iterator[bool]:
+        fleet.members.close()
+        yield False
+
+    fleet.answers = closes()
+    with pytest.raises(SystemExit):  # ends the thread, in silence
+        fleet.workers[1]._process_closure("is lost")
+    with pytest.raises(SystemExit):
+        fleet.workers[2]._process_closure("is lost")
+    assert fleet.handler.connected == []
