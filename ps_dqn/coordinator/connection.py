@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from cluster.spec import Placement
 from ps_dqn.coordinator import executors
@@ -39,8 +40,13 @@ def connect(
         tf.config.threading.set_inter_op_parallelism_threads(placement.inter_op_threads)
     executors.install()
     there = range(len(placement.spec.workers)) if present is None else present
+    cluster = PartialSpec(placement.spec, there)
+    if again:
+        # This process's server goes on, whoever is there now. TensorFlow begins another one, at the
+        # same port, where the cluster is not the one that it knows.
+        context.get_server_def().cluster.CopyFrom(cluster.as_cluster_def())
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        PartialSpec(placement.spec, there),
+        cluster,
         rpc_layer="grpc",
         task_type="chief",
         task_id=0,

@@ -81,8 +81,7 @@ class Training:
         self._state = "training"  # one of `figures.STATES`
         self._evaluation: Evaluation | None = None
         self._evaluations = Evaluations(config.run, closures, schedule)
-        self._in_a_row = 0
-        self._warned, self._closures_lost = False, 0
+        self._in_a_row, self._warned, self._closures_lost = 0, False, 0
         most = config.faults.max_env_failures
         self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
@@ -185,6 +184,7 @@ class Training:
     def _on_loss(self, worker: int) -> None:
         """A worker is gone; its closure is another's by now."""
         self._tasks.lost(worker)
+        self._saving.snapshots.lost()
         if self._config.parameter_server.is_synchronous and not self._reason:
             self._count_afresh()  # half of a push may have been made
             self._rounds.lost(worker)

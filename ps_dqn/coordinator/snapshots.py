@@ -46,6 +46,10 @@ class Snapshots:
         """A worker has pushed."""
         self._pushed[int(report.worker)] += int(report.bytes_pushed)
 
+    def lost(self) -> None:
+        """A worker is gone, and with it what it has kept: the next one is due at once."""
+        self._due = 0.0
+
     def take(self, store: ParameterStore, seconds: float) -> State:
         """Takes one now.
 

@@ -38,6 +38,7 @@ class Tasks:
         self._cluster = cluster
         self._servers = () if cluster is None else tuple(cluster.tasks("ps"))
         self._reporting: set[int] = set()
+        self._never_there = set(absent)
 
     def check(self) -> list[str]:
         """Starts workers again that died; returns lines for people.
@@ -56,6 +57,7 @@ class Tasks:
     def reported(self, worker: int) -> None:
         """A worker has been heard of; and so have, by way of it, the parameter servers."""
         self._reporting.add(worker)
+        self._never_there.discard(worker)
         self._failures.work([Task("worker", worker)])
         if self._cluster is not None:
             self._cluster.are_well(Task("worker", worker), *self._servers)
@@ -63,7 +65,8 @@ class Tasks:
     def lost(self, worker: int) -> None:
         """A worker is gone, until it reports again."""
         self._reporting.discard(worker)
-        self._failures.noticed(Task("worker", worker), LOST)
+        if worker not in self._never_there:
+            self._failures.noticed(Task("worker", worker), LOST)
 
     def last_words(self, worker: int) -> str:
         """The end of a worker's log, where it is at hand; else where to look."""

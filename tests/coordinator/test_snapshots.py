@@ -68,8 +68,20 @@ def test_it_is_taken_before_workers_let_go_of_what_they_have_pushed(store):
     assert not kept.is_due
 
 
+def test_one_is_due_when_a_worker_is_gone_with_what_it_has_kept(store):
+    kept = Snapshots(5.0)
+    store.cost = 0.3
+    kept.take(store, 0.0)
+    assert not kept.is_due
+    kept.lost()
+    assert kept.is_due
+    kept.take(store, 1.0)
+    assert not kept.is_due
+
+
 def test_without_a_period_there_are_none(store):
     kept = Snapshots(0.0)
+    kept.lost()
     assert not kept.is_due
     state = kept.take(store, 3.0)
     assert isinstance(state, types.SimpleNamespace), "checkpoints are made of it"

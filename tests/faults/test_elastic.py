@@ -94,6 +94,10 @@ def test_two_workers_begin_four_more_come_three_leave_and_one_of_those_left_is_s
     assert running.ended(60) == signals.START_AGAIN, running.text
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["reason"], summary["updates_lost"]) == (signals.STOPPED, 0)
+    assert (summary["recoveries"], running.count("connecting anew")) == (1, 1), running.text
+    # Those that were only late have not failed.
+    failed = {row["task"] for row in summary["task_failures"]}
+    assert failed == {"worker 0", "worker 1", "worker 2", "worker 4", "parameter server 0"}
     assert "Traceback" not in running.text
 
 
