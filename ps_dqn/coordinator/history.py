@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # TensorFlow is not to be imported yet
 class History:
     """Counts tasks that failed, connections that were lost and made again, and what they cost."""
 
-    seconds_before: float = 0.0  # of training, in earlier processes
     start_seconds: float = math.nan  # from the command to the first closure
     recoveries: int = 0
     recovery_seconds: float = 0.0  # of those that have ended

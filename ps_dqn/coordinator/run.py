@@ -196,8 +196,7 @@ def _begin(
     saved = resumed.state if resumed is not None else None
     state = recovery.furthest(held, context.snapshots.newest, saved)
     if state is not None and state is held and not reconnecting:
-        trained = directory.trained_seconds(context.folder)
-        context.snapshots.seconds = context.history.seconds_before = trained
+        context.snapshots.seconds = directory.trained_seconds(context.folder)
     if state is None or not run_id:
         run_id = directory.new_identity(context.folder)
     if state is not None and state.log:

@@ -88,7 +88,7 @@ def start(command: Command) -> int:
     skipped = [f"{each}: skipped" for each in checkpoints.skipped]
     for line in [*lines, *skipped, f"run directory {command.folder}"]:
         say(line)
-    past = History(resumed.seconds if resumed is not None else 0.0)
+    past = History()
     vitals = Vitals(
         RunFigures.planned(config, num_workers),
         lambda: past.figures(time.perf_counter() - command.started),

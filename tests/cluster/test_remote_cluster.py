@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import processes as real
 from support.processes import Processes, Running
+from support.remote_tasks import MODULES
 
 from cluster import spec as cluster_spec
 from cluster.spec import ClusterSpec, Task
@@ -23,11 +24,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-MODULES = {
-    "chief": "ps_dqn.coordinator",
-    "ps": "ps_dqn.parameter_server",
-    "worker": "ps_dqn.worker",
-}
 ENDLESS = (
     "--total_env_steps=100000000",
     "--target_return=inf",

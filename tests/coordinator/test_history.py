@@ -27,7 +27,7 @@ def test_of_a_run_that_lost_nothing_there_is_nothing_to_say() -> None:
 
 
 def test_time_without_a_connection_is_that_of_recovering() -> None:
-    history = History(seconds_before=100.0)
+    history = History()
     history.begins(3.0)
     history.lost(counters(640), 15.0)
     assert history.recovered(Recovered(40, 0, 9), counters(700)) == 0, "more than was heard of"

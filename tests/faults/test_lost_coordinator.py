@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from support.processes import Processes, Running
+from support.remote_tasks import ENDLESS
 
 from cluster import spec as cluster_spec
 from cluster.spec import Task
@@ -17,17 +18,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-FLAGS = (
-    "--target_return=inf",
-    "--total_env_steps=100000000",
-    "--eval_period=20000",
-    "--eval_episodes=2",
-    "--log_interval=0.5",
-    # There is none to go on from.
-    "--checkpoint_period=100000",
-    "--hidden_sizes=16,16",
-    "--jit_compile=none",
-)
+FLAGS = (*ENDLESS, "--checkpoint_period=100000")  # there is none to go on from
 
 
 def counted(line: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import sys
 import pytest
 from support import processes as real
 from support.processes import Processes, Running
+from support.remote_tasks import ENDLESS, MODULES
 
 from cluster import spec as cluster_spec
 from cluster.spec import Task
@@ -18,21 +19,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-FLAGS = (
-    "--target_return=inf",
-    "--total_env_steps=100000000",
-    "--eval_period=20000",
-    "--eval_episodes=2",
-    "--log_interval=0.5",
-    "--checkpoint_period=0.5",
-    "--hidden_sizes=16,16",
-    "--jit_compile=none",
-)
-MODULES = {
-    "chief": "ps_dqn.coordinator",
-    "ps": "ps_dqn.parameter_server",
-    "worker": "ps_dqn.worker",
-}
+FLAGS = (*ENDLESS, "--checkpoint_period=0.5")
 
 
 def goes_on(running: Running) -> None:
