@@ -15,20 +15,17 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 
 from cluster import lifeline, streams
+from cluster.control import TaskDiedError
+from cluster.process import ENDING, Process, fork
 from cluster.spec import ClusterSpec, Task
 
 START_SECONDS = 60.0
 STOP_SECONDS = 1.5
 TAIL_LINES = 12
 RESTARTS_PER_TASK = 5
-
-
-class TaskDiedError(RuntimeError):
-    """A task ended that the cluster cannot go on without; the text has the end of its log."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,31 +37,6 @@ class Role:
     serve: Callable[[ClusterSpec, Task], object]
 
 
-@dataclasses.dataclass
-class Process:
-    """A running task. `returncode` is negative for a signal, None while it lives."""
-
-    pid: int
-    popen: subprocess.Popen | None = None
-    returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """The exit code once the process has ended."""
-        if self.returncode is None:
-            if self.popen is not None:
-                self.returncode = self.popen.poll()
-            else:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-    def signal_group(self, number: int) -> None:
-        """Signals the task and whatever it started: each task leads a process group."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
-
-
 class LocalCluster:
     """Starts, watches, replaces and stops the tasks of a cluster on this machine."""
 
@@ -74,11 +46,23 @@ class LocalCluster:
         roles: dict[str, Role],
         log_dir: pathlib.Path,
         start_method: str,
+        forks_again: bool = False,
     ):
+        """Starts nothing yet.
+
+        Args:
+            spec: the cluster.
+            roles: what the tasks of each job do.
+            log_dir: where each has its log.
+            start_method: `fork` or `spawn`.
+            forks_again: this process never makes anything of TensorFlow's, so tasks that are
+                replaced may be forked too.
+        """
         self._spec = spec
         self._roles = roles
         self._log_dir = log_dir
-        self._start_method = start_method
+        self._launch = self._fork if start_method == "fork" else self._spawn
+        self._relaunch = self._launch if forks_again else self._spawn
         self._processes: dict[Task, Process] = {}
         self._restarts: dict[Task, int] = {}  # since the task was last known to be well
         self._started: dict[Task, float] = {}
@@ -87,9 +71,8 @@ class LocalCluster:
 
     def start(self) -> None:
         """Starts every task; call before this process has made any TensorFlow object."""
-        launch = self._fork if self._start_method == "fork" else self._spawn
         for task in self._spec.tasks():
-            self._processes[task] = launch(task)
+            self._processes[task] = self._launch(task)
             self._started[task] = time.monotonic()
 
     def wait_until_serving(self) -> None:
@@ -166,9 +149,9 @@ class LocalCluster:
         restarts = self._restarts.get(task, 0)
         if restarts >= RESTARTS_PER_TASK:
             raise TaskDiedError(self._epitaph(task, "during the run"))
-        how = _describe_exit(self._processes[task].returncode)
+        how = describe_exit(self._processes[task].returncode)
         with self._lock:
-            self._processes[task] = self._spawn(task)
+            self._processes[task] = self._relaunch(task)
             self._started[task] = time.monotonic()
         self._restarts[task] = restarts + 1
         return f"{task} {how}; started again ({restarts + 1} of {RESTARTS_PER_TASK})"
@@ -176,28 +159,19 @@ class LocalCluster:
     def _log(self, task: Task) -> pathlib.Path:
         return self._log_dir / f"{task.job}-{task.index}.log"
 
+    def fork(self, body: Callable[[], int]) -> Process:
+        """A fork of this process, which ends with it; see `process`."""
+        return fork(body, self._lifeline, self._lifeline_ours)
+
     def _fork(self, task: Task) -> Process:
-        log = self._log(task)
-        if threading.active_count() > 1:
-            raise RuntimeError("cannot fork tasks: this process already runs other threads")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pid = os.fork()
-        if pid:
-            with contextlib.suppress(OSError):  # the child does it too; whichever comes first
-                os.setpgid(pid, pid)
-            return Process(pid)
-        try:
-            os.setpgid(0, 0)
-            os.close(self._lifeline_ours)
-            _redirect_output(log)
-            lifeline.hold(self._lifeline)
+        def serve() -> int:
+            for number in ENDING:
+                signal.signal(number, signal.SIG_DFL)
+            _redirect_output(self._log(task))
             self._roles[task.job].serve(self._spec, task)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(1)
+            return 1  # a task serves until it is told to end
+
+        return self.fork(serve)
 
     def _spawn(self, task: Task) -> Process:
         role = self._roles[task.job]
@@ -222,7 +196,7 @@ class LocalCluster:
         return "\n".join(self._epitaph(task, "during the run") for task in ended)
 
     def _epitaph(self, task: Task, when: str) -> str:
-        how = _describe_exit(self._processes[task].returncode)
+        how = describe_exit(self._processes[task].returncode)
         return f"{task} {how} {when}; {self.last_words(task)}"
 
     def last_words(self, task: Task) -> str:
@@ -253,7 +227,8 @@ def _accepts(address: str) -> bool:
     return False
 
 
-def _describe_exit(returncode: int | None) -> str:
+def describe_exit(returncode: int | None) -> str:
+    """For people: how a process ended."""
     if returncode is not None and returncode < 0:
         return f"was killed by {signal.Signals(-returncode).name}"
     return f"ended with exit code {returncode}"

@@ -125,6 +125,7 @@ class Placement:
     intra_op_threads: int
     inter_op_threads: int
     health_port: int = 0
+    restart: bool = False  # the coordinator, by a process that owns the tasks
 
 
 def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:

@@ -113,6 +113,13 @@ def define_placement(values: absl_flags.FlagValues) -> None:
         "How local tasks start: forked after one import of TensorFlow, or as fresh interpreters.",
         flag_values=values,
     )
+    absl_flags.DEFINE_bool(
+        "restart",
+        False,
+        "Start the coordinator of local tasks again where a signal kills it; it goes on with the "
+        "tasks, which another process owns. Tasks that are replaced are forked then, too.",
+        flag_values=values,
+    )
 
 
 def read_placement(values: absl_flags.FlagValues) -> Placement:
@@ -139,6 +146,12 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
         )
     else:
         spec = cluster_spec.on_this_machine(values.num_ps, values.num_workers)
+    if values.restart and (kind != "local" or values.start_method != "fork"):
+        raise ClusterSpecError(
+            f"--restart: goes with --cluster=local and --start_method=fork alone, not with {kind} "
+            f"and {values.start_method}; elsewhere, let whatever looks after processes start the "
+            f"same command again, with --run_dir"
+        )
     return Placement(
         kind,
         spec,
@@ -146,6 +159,7 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
         values.intra_op_threads,
         values.inter_op_threads,
         values.health_port,
+        values.restart,
     )
 
 

@@ -20,6 +20,7 @@ PLACEMENT_FLAGS = (
     "num_ps",
     "num_workers",
     "start_method",
+    "restart",
     "chief_host",
     "ps_hosts",
     "worker_hosts",
@@ -46,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
         num_workers, is_remote = len(placement.spec.workers), placement.kind == "remote"
         checks.check_workers(config, num_workers, is_remote)
         compile_cache.use(values.compile_cache)
-        from ps_dqn.coordinator.start import Command, start
+        from ps_dqn.coordinator.process import Command
+        from ps_dqn.coordinator.start import start
 
         flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *PLACEMENT_FLAGS])
         return start(

@@ -30,7 +30,7 @@ class History:
         """Training begins, for the first time or again, so long after the command (seconds)."""
         if math.isnan(self.start_seconds):
             self.start_seconds = seconds
-        elif not math.isnan(self.lost_at):
+        elif self.was_lost:
             self.recoveries += 1
             self.recovery_seconds += seconds - self.lost_at
         self.lost_at = math.nan
@@ -43,6 +43,23 @@ class History:
             seconds: from the command until now.
         """
         self.heard, self.lost_at = counters, seconds
+
+    @property
+    def was_lost(self) -> bool:
+        """There was a connection, and is none now."""
+        return not math.isnan(self.lost_at)
+
+    def follows(self, began: float, lost: float, recoveries: int, seconds: float) -> None:
+        """Another process trained before this one, and was lost.
+
+        Args:
+            began: when its training had begun (seconds from the command); NaN: it had not.
+            lost: when it was lost (seconds from the command).
+            recoveries: other processes that were lost before it.
+            seconds: they were away for.
+        """
+        self.start_seconds, self.lost_at = began, lost
+        self.recoveries, self.recovery_seconds = recoveries, seconds
 
     def recovered(self, pushes: "Recovered", counters: Counters) -> int:
         """What servers had lost was pushed again.

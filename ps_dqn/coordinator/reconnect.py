@@ -54,8 +54,6 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
             for line in lines:
                 context.say(f"{line}; connecting anew")
         reconnecting, resumed = True, context.checkpoints.newest()
-        if resumed is None and context.snapshots.newest is None:
-            context.say("no checkpoint was saved yet: training begins anew")
 
 
 def _wait_for_an_end(context: RunContext) -> None:

@@ -7,8 +7,9 @@ import time
 
 from rich.console import Console
 
-from cluster import health, local, remote
-from cluster.spec import Placement
+from cluster import health, remote
+from cluster.control import Control
+from cluster.spec import Placement, Task
 from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.coordinator import connection, recovery, summary
@@ -50,7 +51,7 @@ class RunContext:
     placement: Placement
     folder: pathlib.Path
     checkpoints: Checkpoints
-    cluster: local.LocalCluster | None  # the tasks, where they are ours
+    cluster: Control | None  # the tasks, where they are ours
     console: Console
     signals: Signals
     vitals: Vitals
@@ -101,6 +102,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     lost = context.history.recovered(recovered, counters)
     if state is not None:
         context.say(_resumption(config, state, resumed, recovered, lost))
+    elif context.history.was_lost:
+        context.say("no checkpoint was saved yet: training begins anew")
     if recovered.again:
         context.snapshots.take(store, context.snapshots.seconds)
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
@@ -131,7 +134,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     context.watchdog.follow(schedule.in_flight)
     context.signals.on_stop(training.request_stop)
     context.history.begins(time.perf_counter() - context.started)
-    context.history.failures.work(task for task in spec.tasks() if task.job == "ps")
+    back = [Task("chief", 0), *(task for task in spec.tasks() if task.job == "ps")]
+    context.history.failures.work(back)
     try:
         result = training.run()
     except ClusterLostError:

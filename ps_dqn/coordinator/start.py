@@ -1,33 +1,21 @@
-"""What comes before a run: checks, the run directory, the log and the tasks.
+"""What comes before a run: checks, the run directory and the log."""
 
-The order matters: TensorFlow is imported once its output goes to a log file, and local tasks are
-forked after that import but before TensorFlow makes anything.
-"""
-
-import contextlib
 import dataclasses
 import functools
-import pathlib
 import sys
-import time
-import traceback
 import warnings
 
-from cluster import health, local, server
-from cluster.spec import Placement
+from cluster import server
 from ps_dqn import environments, user_code
 from ps_dqn.config import Config
-from ps_dqn.coordinator import footprint, tasks
-from ps_dqn.coordinator.history import History
+from ps_dqn.coordinator import footprint, process
+from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
+from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
 from ps_dqn.replay import plan as planning
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoints
-from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
-from ps_dqn.telemetry.figures import RunFigures
-from ps_dqn.telemetry.vitals import Vitals
 
 # A step of one environment that takes as long as this is worth being made while learning (seconds).
 SLOW_STEP = 0.001
@@ -35,17 +23,6 @@ SLOW_STEP = 0.001
 
 # Flags of the run that are divided by its workers.
 SHARED = ("--replay_capacity=", "--min_replay_size=")
-
-
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """A command line, read and checked."""
-
-    config: Config
-    placement: Placement
-    folder: pathlib.Path
-    flagfile: str  # its text
-    started: float  # time.perf_counter() when the command began
 
 
 def start(command: Command) -> int:
@@ -56,17 +33,8 @@ def start(command: Command) -> int:
     """
     if command.placement.kind == "remote":
         _check_own_port(command.placement.spec.chief)
-    share = command.config.shared_by(len(command.placement.spec.workers))
     with warnings.catch_warnings(record=True) as heard:
-        share, environment = look_at_environment(share)
-    command = dataclasses.replace(command, config=share)
-    num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
-    footprint.check(share, environment, num_workers, is_remote)
-    module, colon, _ = share.network.network.partition(":")
-    if colon:
-        user_code.find_module(f"--network={share.network.network}", module)
-    config, lines = plan_replay(command, environment)
-    command = dataclasses.replace(command, config=config)
+        command, environment, lines = _planned(command)
     directory.create(command.folder)
     checkpoints = Checkpoints(
         command.folder / directory.CHECKPOINTS, command.config.run.keep_checkpoints
@@ -78,63 +46,33 @@ def start(command: Command) -> int:
     for warning in heard:
         print(warning.message, file=sys.stderr)  # the log by now
     say = functools.partial(terminal.say, console)
-    say(_announcement(command, environment))
+    skipped = [f"{each}: skipped" for each in checkpoints.skipped]
+    for line in [_announcement(command, environment), *lines, *skipped]:
+        say(line)
+    say(f"run directory {command.folder}")
+    return process.run(process.Prepared(command, environment, checkpoints, resumed, console, log))
+
+
+def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
+    """Refuses what cannot be run here, and settles what was left to the program.
+
+    Returns:
+        The command, for each worker its share; what it acts in; what people should know.
+    """
+    num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
+    config, environment = look_at_environment(command.config.shared_by(num_workers))
+    footprint.check(config, environment, num_workers, is_remote)
+    module, colon, _ = config.network.network.partition(":")
+    if colon:
+        user_code.find_module(f"--network={config.network.network}", module)
+    config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
     if config.parameter_server.overlap == "on":
         lines.append("environments are stepped while workers learn (--overlap=on)")
     if config.parameter_server.is_synchronous:
         lines.append(
             f"workers push in rounds (--aggregation={config.parameter_server.aggregation})"
         )
-    skipped = [f"{each}: skipped" for each in checkpoints.skipped]
-    for line in [*lines, *skipped, f"run directory {command.folder}"]:
-        say(line)
-    past = History()
-    vitals = Vitals(
-        RunFigures.planned(config, num_workers),
-        lambda: past.figures(time.perf_counter() - command.started),
-    )
-    signals = Signals(say, lambda: vitals.last_sign)
-    try:
-        # TensorFlow, once for every fork.
-        from ps_dqn.coordinator import reconnect, run, snapshots
-        from ps_dqn.coordinator.watchdog import Watchdog
-
-        with tasks.running(command.placement, command.folder) as cluster:
-            signals.watch()
-            watchdog = Watchdog(config.faults, command.placement, cluster, say, past.failures)
-            context = run.RunContext(
-                config,
-                environment,
-                command.placement,
-                command.folder,
-                checkpoints,
-                cluster,
-                console,
-                signals,
-                vitals,
-                tasks.serve_health(command.placement, vitals),
-                watchdog,
-                snapshots.Snapshots(config.faults.snapshot_period),
-                past,
-                command.started,
-            )
-            # Tasks in this process can only stand still with all of it.
-            is_alone = command.placement.kind == "in_process"
-            with contextlib.nullcontext() if is_alone else watchdog.looking():
-                return reconnect.train(context, resumed)
-    except (UsageError, health.HealthError) as error:
-        say(f"error: {error}")  # standard error is the log by now
-        return WRONG_USAGE
-    except (local.TaskDiedError, WorkerError, ClusterLostError) as error:
-        say(f"error: {error}")
-        if isinstance(error, ClusterLostError) and signals.received:
-            return signals.exit_code(is_over=False)  # everything was told to stop
-    except Exception as error:
-        traceback.print_exc()  # into the log
-        say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
-    if directory.has_checkpoint(command.folder):
-        say(f"--resume --run_dir={command.folder} goes on from the last checkpoint")
-    return FAILED
+    return dataclasses.replace(command, config=config), environment, lines
 
 
 def _check_own_port(address: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cluster import health, in_process, local
+from cluster.control import Control
 from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
 from ps_dqn.coordinator.task_failures import LOST, TaskFailures
 from ps_dqn.errors import ClusterLostError
@@ -22,7 +23,7 @@ class Tasks:
     def __init__(
         self,
         num_workers: int,
-        cluster: local.LocalCluster | None,
+        cluster: Control | None,
         failures: TaskFailures,
         absent: Sequence[int] = (),
     ):
@@ -101,6 +102,7 @@ def running(placement: Placement, folder: pathlib.Path) -> Iterator[local.LocalC
             },
             folder / directory.LOGS,
             placement.start_method,
+            forks_again=placement.restart,
         )
         with local.running(cluster):
             yield cluster

@@ -13,8 +13,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-from cluster import local, watch
+from cluster import watch
 from cluster.connections import Peer
+from cluster.control import Control, TaskDiedError
 from cluster.spec import Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import ANSWER_SECONDS, FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
@@ -33,7 +34,7 @@ class Watchdog:
         self,
         options: Faults,
         placement: Placement,
-        cluster: local.LocalCluster | None,
+        cluster: Control | None,
         say: Callable[[str], None],
         failures: TaskFailures,
     ):
@@ -132,7 +133,7 @@ class Watchdog:
             for line in [*self._cluster.check("ps"), *self._cluster.check("worker")]:
                 self._say(line)
                 self.replaced += 1
-        except local.TaskDiedError as error:
+        except TaskDiedError as error:
             self._say(f"error: {error}")
             os._exit(FAILED)  # the tasks that are left hold on to this process's life
 

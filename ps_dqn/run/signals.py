@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from cluster.process import ENDING
+
 FAILED = 1
 WRONG_USAGE = 2  # starting it again is in vain
 START_AGAIN = 75  # it goes on from its checkpoint; EX_TEMPFAIL of sysexits.h
@@ -20,7 +22,6 @@ SILENT_SECONDS = 10.0
 # So is one that was asked twice (seconds).
 LAST_SECONDS = 1.0
 _POLL_SECONDS = 0.25
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
@@ -47,7 +48,7 @@ class Signals:
         self._stop: Callable[[], None] | None = None
         self._say, self._last_sign = say, last_sign
         self._waits_for_tasks = True
-        for number in _ENDING:
+        for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
 
@@ -96,7 +97,7 @@ class Signals:
         while True:
             if select.select([reader], [], [], _POLL_SECONDS if heard else None)[0]:
                 number = os.read(reader, 1)[0]
-                if number in _ENDING:
+                if number in ENDING:
                     heard.append((number, time.monotonic()))
             if not heard:
                 continue

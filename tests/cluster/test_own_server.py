@@ -6,6 +6,7 @@ import socket
 import time
 
 import pytest
+from support import processes as real
 from support.processes import Processes
 
 from cluster import health
@@ -38,7 +39,7 @@ def test_a_server_answers_unless_it_hangs_or_is_gone(
     own.started()
     assert (own.is_alive(), own.is_ready()) == ("", "")
 
-    os.kill(running.pid, signal.SIGSTOP)
+    real.stop(running.pid)
     started = time.monotonic()
     assert not health.answers(address, 0.5)
     assert time.monotonic() - started < 5  # half a second, on a noisy machine

@@ -11,6 +11,8 @@ from cluster import ordinal
 from cluster.spec import ClusterSpecError, TaskOptions, numbered
 from flags import task_main, tasks
 
+HOSTS = ("--chief_host=c:1", "--ps_hosts=ps-{}.ps:2", "--worker_hosts=w-{}.w:2", "--num_ps=2")
+
 
 def test_flags_of_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
@@ -27,6 +29,28 @@ def test_flags_of_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(placement.spec.ps), len(placement.spec.workers)) == (2, 3)
     assert (placement.kind, placement.start_method) == ("local", "spawn")
     assert (placement.intra_op_threads, placement.inter_op_threads) == (4, 5)
+
+
+def test_a_coordinator_may_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert not tasks.read_placement(parsed()).restart
+    assert tasks.read_placement(parsed("--restart", "--start_method=fork")).restart
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--cluster=in_process", "--start_method=fork"], "not with in_process and fork"),
+        (["--start_method=spawn"], "not with local and spawn"),
+        (["--start_method=fork", *HOSTS], "not with remote and fork"),
+    ],
+)
+def test_only_the_coordinator_of_forked_tasks_may_be(
+    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ClusterSpecError, match=f"--restart: goes with .*{says}; elsewhere"):
+        tasks.read_placement(parsed("--restart", *words))
 
 
 def test_tf_config_makes_the_cluster_remote(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +135,6 @@ def test_a_worker_is_told_where_it_may_keep_files(
     assert "\n  --worker_dir (default none)\n" in capsys.readouterr().out
 
 
-HOSTS = ("--chief_host=c:1", "--ps_hosts=ps-{}.ps:2", "--worker_hosts=w-{}.w:2", "--num_ps=2")
 NUMBERED = {
     "chief": ["c:1"],
     "ps": ["ps-0.ps:2", "ps-1.ps:2"],

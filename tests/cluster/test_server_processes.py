@@ -56,7 +56,7 @@ def test_task_stops_at_sigterm_and_ignores_sigint(
 
 SCENARIOS = r'''
 import json, os, pathlib, signal, socket, subprocess, sys, time
-from cluster import local, spec as cluster_spec
+from cluster import control, local, spec as cluster_spec
 from cluster.spec import Task
 
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -108,7 +108,7 @@ def dies_at_start_up():
     try:
         with local.running(cluster_of(dies)):
             say(error="none")
-    except local.TaskDiedError as error:
+    except control.TaskDiedError as error:
         say(error=str(error))
 
 
@@ -116,7 +116,7 @@ def spawned_dies_at_start_up():
     try:
         with local.running(cluster_of(None, arguments=("--wings=2",), start_method="spawn")):
             say(error="none")
-    except local.TaskDiedError as error:
+    except control.TaskDiedError as error:
         say(error=str(error))
 
 
@@ -165,7 +165,7 @@ def worker_that_keeps_dying():
             while not lines or "nothing" not in lines:
                 lines += checked(cluster)
             say(error="none", lines=lines)
-        except local.TaskDiedError as error:
+        except control.TaskDiedError as error:
             say(error=str(error), lines=lines)
 
 

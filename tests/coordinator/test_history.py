@@ -1,5 +1,7 @@
 """What a run's recoveries cost."""
 
+import math
+
 import pytest
 
 from ps_dqn.coordinator.history import History
@@ -42,3 +44,26 @@ def test_time_without_a_connection_is_that_of_recovering() -> None:
     assert said["goodput"] == pytest.approx(30 / 42)
     assert (said["recoveries"], said["pushes_again"], said["updates_lost"]) == (2, 45, 128)
     assert history.start_seconds == 3.0
+
+
+def test_a_process_that_comes_after_others_goes_on_with_their_times() -> None:
+    history = History()
+    history.follows(began=4.0, lost=30.0, recoveries=2, seconds=7.0)
+    assert history.was_lost
+    waiting = history.figures(33.0)
+    assert (waiting.recoveries, waiting.recovery_seconds) == (2, 10.0)
+    history.begins(35.0)
+    assert not history.was_lost
+    said = history.summary(44.0)
+    assert (said["recoveries"], said["recovery_seconds"]) == (3, 12.0)
+    assert said["goodput"] == pytest.approx(28 / 40)
+    assert history.start_seconds == 4.0
+
+
+def test_one_that_comes_after_a_process_that_never_trained_begins_the_run() -> None:
+    history = History()
+    history.follows(began=math.nan, lost=30.0, recoveries=0, seconds=0.0)
+    history.begins(35.0)
+    assert history.start_seconds == 35.0
+    assert not history.was_lost
+    assert history.summary(44.0)["goodput"] == 1.0

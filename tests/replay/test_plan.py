@@ -10,6 +10,7 @@ from cluster.spec import Placement, on_this_machine
 from ps_dqn.config import Config
 from ps_dqn.config.capacity import Item
 from ps_dqn.coordinator import start
+from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
@@ -248,7 +249,7 @@ def test_who_works_out_a_share(
 ) -> None:
     config = Config.from_values({"replay_memory": "25%"})
     placement = Placement(kind, on_this_machine(1, 2), "fork", 1, 2)
-    command = start.Command(config, placement, tmp_path, "", 0.0)
+    command = Command(config, placement, tmp_path, "", 0.0)
 
     planned, [line] = start.plan_replay(command, VECTOR)
 

@@ -31,6 +31,23 @@ def until(found: Callable[[], Found], seconds: float, what: str) -> Found:
     return value
 
 
+def later(seconds: float) -> Callable[[], bool]:
+    """What becomes true after so long: for a test of what happens if nothing does."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
+def stop(pid: int) -> None:
+    """Stops a process; returns when none of its threads runs any more."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def stands_still() -> bool:
+        stats = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+    until(stands_still, 30, f"process {pid} to stop")
+
+
 def accepts(address: str) -> bool:
     """Whether something accepts connections there."""
     host, _, port = address.rpartition(":")

@@ -1,0 +1,75 @@
+"""A process that this one has started, and that ends with it."""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+
+from cluster import lifeline
+
+# Signals that ask a process to end.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclasses.dataclass
+class Process:
+    """A running task. `returncode` is negative for a signal, None while it lives."""
+
+    pid: int
+    popen: subprocess.Popen | None = None
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code once the process has ended."""
+        if self.returncode is None:
+            if self.popen is not None:
+                self.returncode = self.popen.poll()
+            else:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def signal_group(self, number: int) -> None:
+        """Signals the task and whatever it started: each task leads a process group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
+def fork(body: Callable[[], int], line: int, line_ours: int) -> Process:
+    """Forks this process, which must have one thread; the fork leads a group of its own.
+
+    Args:
+        body: what it does; returns its exit code.
+        line: its lifeline.
+        line_ours: the other end of that.
+    """
+    if threading.active_count() > 1:
+        raise RuntimeError("cannot fork tasks: this process already runs other threads")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        with contextlib.suppress(OSError):  # the child does it too; whichever comes first
+            os.setpgid(pid, pid)
+        return Process(pid)
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        os.close(line_ours)
+        lifeline.hold(line)
+        code = body()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):  # a log on a disk that is full
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,154 @@
+"""The coordinator's process, or processes: from starting its tasks to its exit code.
+
+The order matters: TensorFlow is imported once its output goes to a log file, and local tasks are
+forked after that import but before TensorFlow makes anything.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import pathlib
+import time
+import traceback
+from collections.abc import Callable
+
+from rich.console import Console
+
+from cluster import health, supervisor
+from cluster.control import Control, TaskDiedError
+from cluster.spec import Placement, Task
+from ps_dqn.config import Config
+from ps_dqn.coordinator.history import History
+from ps_dqn.coordinator.task_failures import LOST
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
+from ps_dqn.run import directory, terminal
+from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
+from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.vitals import Vitals
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command line, read and checked."""
+
+    config: Config
+    placement: Placement
+    folder: pathlib.Path
+    flagfile: str  # its text
+    started: float  # time.perf_counter() when the command began
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A command whose run can begin."""
+
+    command: Command
+    environment: EnvironmentSpec
+    checkpoints: Checkpoints
+    resumed: Checkpoint | None  # to go on from
+    console: Console
+    log: pathlib.Path  # takes what anything but the console says
+
+
+def run(prepared: Prepared) -> int:
+    """Starts the tasks, where they are ours, and trains; returns the exit code."""
+    process = _CoordinatorProcess(prepared)
+    return process.reported(process.run)
+
+
+class _CoordinatorProcess:
+    """A process that trains, or that starts one that does."""
+
+    def __init__(self, prepared: Prepared):
+        command = prepared.command
+        self._prepared, self._started = prepared, command.started
+        self._past = History()
+        self._vitals = Vitals(
+            RunFigures.planned(command.config, len(command.placement.spec.workers)),
+            lambda: self._past.figures(time.perf_counter() - command.started),
+        )
+        self._signals = Signals(self._say, lambda: self._vitals.last_sign)
+
+    def run(self) -> int:
+        """Starts the tasks and trains; returns the exit code."""
+        importlib.import_module("tensorflow")  # once for every fork
+        from ps_dqn.coordinator import tasks
+
+        placement = self._prepared.command.placement
+        with tasks.running(placement, self._prepared.command.folder) as cluster:
+            if placement.restart and cluster is not None:
+                return supervisor.Supervisor(cluster, self._say).run(
+                    lambda control, loss: self.reported(lambda: self._train(control, loss))
+                )
+            return self._train(cluster, None)
+
+    def reported(self, action: Callable[[], int]) -> int:
+        """What an action returns; where it fails, a line for people and an exit code."""
+        try:
+            return action()
+        except (UsageError, health.HealthError) as error:
+            self._say(f"error: {error}")  # standard error is the log by now
+            return WRONG_USAGE
+        except (TaskDiedError, WorkerError, ClusterLostError) as error:
+            self._say(f"error: {error}")
+            if isinstance(error, ClusterLostError) and self._signals.received:
+                return self._signals.exit_code(is_over=False)  # everything was told to stop
+        except Exception as error:
+            traceback.print_exc()  # into the log
+            log = self._prepared.log
+            self._say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
+        folder = self._prepared.command.folder
+        if directory.has_checkpoint(folder):
+            self._say(f"--resume --run_dir={folder} goes on from the last checkpoint")
+        return FAILED
+
+    def _train(self, cluster: Control | None, loss: supervisor.Loss | None) -> int:
+        """Trains to the end; returns the exit code.
+
+        Args:
+            cluster: the tasks, where they are ours.
+            loss: another process that did, and was lost.
+        """
+        from ps_dqn.coordinator import reconnect, run, snapshots, tasks
+        from ps_dqn.coordinator.watchdog import Watchdog
+
+        prepared, command = self._prepared, self._prepared.command
+        placement, faults = command.placement, command.config.faults
+        resumed = prepared.resumed
+        if loss is not None:
+            self._comes_after(loss)
+            resumed = prepared.checkpoints.newest()
+        self._signals.watch()
+        watchdog = Watchdog(faults, placement, cluster, self._say, self._past.failures)
+        context = run.RunContext(
+            command.config,
+            prepared.environment,
+            placement,
+            command.folder,
+            prepared.checkpoints,
+            cluster,
+            prepared.console,
+            self._signals,
+            self._vitals,
+            tasks.serve_health(placement, self._vitals),
+            watchdog,
+            snapshots.Snapshots(faults.snapshot_period),
+            self._past,
+            command.started,
+        )
+        # Tasks in this process can only stand still with all of it.
+        is_alone = placement.kind == "in_process"
+        with contextlib.nullcontext() if is_alone else watchdog.looking():
+            return reconnect.train(context, resumed)
+
+    def _comes_after(self, loss: supervisor.Loss) -> None:
+        """Goes on with what is known of an earlier process's run."""
+        self._past.follows(
+            loss.began_at - self._started, loss.at - self._started, loss.times - 1, loss.away
+        )
+        self._past.failures.noticed(Task("chief", 0), LOST)
+
+    def _say(self, line: str) -> None:
+        terminal.say(self._prepared.console, line)
