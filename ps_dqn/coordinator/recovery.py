@@ -22,6 +22,7 @@ from ps_dqn.worker.calls import Rejoin
 from ps_dqn.worker.kept_pushes import COLUMNS
 
 _TABLE = tf.TensorSpec([None, COLUMNS], tf.int64)
+_SIZES = tf.TensorSpec([None, None], tf.int64)
 _BYTES = tf.TensorSpec([None], tf.uint8)
 _MARK = tf.TensorSpec([], tf.int32)
 
@@ -64,6 +65,7 @@ class Workers:
     def __init__(self, present: Collection[int], num_ps: int):
         """Those that are there, of whose pushes each of so many servers has a part."""
         self._present, self._num_ps = sorted(present), num_ps
+        self._fetched: dict[int, dict[int, list[np.ndarray]]] = {}
 
     def rejoin(self, rejoin: Rejoin) -> dict[int, np.ndarray]:
         """Tells them of a session; the pushes that each keeps, as `KeptPushes.table` has them."""
@@ -71,7 +73,13 @@ class Workers:
 
     def kept(self, worker: int, place: int) -> list[np.ndarray]:
         """A push that a worker keeps: the part of each server, uint8."""
-        return self._ask(worker, "kept", [np.int64(place)], [_BYTES] * self._num_ps)
+        fetched = self._fetched.get(worker, {})
+        if place not in fetched:  # and what follows is asked for soon
+            outputs = [_SIZES, *[_BYTES] * self._num_ps]
+            several = self._ask(worker, "kept", [np.int64(place)], outputs)
+            fetched = dict(enumerate(messages_of(several), start=place))
+            self._fetched[worker] = fetched
+        return fetched.pop(place)
 
     def pushed_again(self, worker: int, place: int, verdict: Verdict) -> None:
         """Tells a worker what became of such a push."""
@@ -83,6 +91,14 @@ class Workers:
 
     def _ask(self, worker: int, method: str, inputs: Any, outputs: Any) -> list[Any]:
         return asking.ask(_device(worker), worker, method, inputs, outputs)
+
+
+def messages_of(several: list[np.ndarray]) -> list[list[np.ndarray]]:
+    """The part of each server of each push: see `KeptPushes.several`."""
+    sizes, *parts = several
+    ends = np.cumsum(sizes, axis=0)[:-1]  # [pushes - 1, servers]
+    split = [np.split(part, ends[:, i]) for i, part in enumerate(parts)]
+    return [list(each) for each in zip(*split, strict=True)]
 
 
 def push_again(

@@ -15,6 +15,8 @@ from ps_dqn.wire.messages import Kind, PushHeader, Verdict
 
 # One worker keeps no more than these (bytes): the oldest go.
 MOST_BYTES = 128 * 2**20
+# So many of them are sent to the coordinator at once, or a single one (bytes).
+SENT_BYTES = 16 * 2**20
 # Of the table of what is kept: number, kind and version, and the header.
 COLUMNS = 3 + len(PushHeader._fields)
 
@@ -102,6 +104,29 @@ class KeptPushes:
         """Number, kind, version and header of each, int64 [pushes, COLUMNS]."""
         lines = [[push.number, push.kind, push.version, *push.header] for push in self._pushes]
         return np.array(lines, np.int64).reshape(-1, COLUMNS)
+
+    def several(self, first: int, most_bytes: int = SENT_BYTES) -> list[np.ndarray]:
+        """Some that follow each other, from one that has its vector on.
+
+        Args:
+            first: the place of that one.
+            most_bytes: of all together, where there are several.
+
+        Returns:
+            The bytes of each push for each server, int64 [pushes, servers]; and for each server
+            those messages one after another, uint8.
+        """
+        chosen: list[Sequence[np.ndarray]] = []
+        nbytes = 0
+        for place in range(first, len(self._pushes)):
+            push = self._pushes[place]
+            nbytes += push.nbytes
+            if chosen and (nbytes > most_bytes or not push.messages):
+                break
+            chosen.append(push.messages)
+        sizes = [[message.nbytes for message in each] for each in chosen]
+        parts = [np.concatenate(part) for part in zip(*chosen, strict=True)]
+        return [np.array(sizes, np.int64), *parts]
 
     def _append(self, push: KeptPush) -> None:
         self._pushes.append(push)

@@ -51,8 +51,8 @@ class Recovery:
         return was
 
     def kept(self, index: np.ndarray) -> Sequence[np.ndarray]:
-        """A push that is kept: the part of each server, uint8."""
-        return self._client.kept[int(index)].messages
+        """Pushes that are kept, from this one on; see `KeptPushes.several`."""
+        return self._client.kept.several(int(index))
 
     def pushed_again(self, index: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Takes another `Verdict`, int64 [fields], of such a push than had come; returns a mark."""

@@ -121,7 +121,8 @@ class Fleet:
         return dict(enumerate(joined))
 
     def kept(self, worker: int, place: int) -> list[np.ndarray]:
-        return list(self.sides[worker].kept(np.int64(place)))
+        several = list(self.sides[worker].kept(np.int64(place)))
+        return recovery.messages_of(several)[0]
 
     def pushed_again(self, worker: int, place: int, verdict: Verdict) -> None:
         kept = self.clients[worker].kept[place]

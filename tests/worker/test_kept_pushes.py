@@ -1,6 +1,7 @@
 """Which pushes a worker keeps, and for how long."""
 
 import numpy as np
+import pytest
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import NO_NUMBER, UNDECIDED, Kind, PushHeader, Verdict
@@ -73,3 +74,18 @@ def test_the_table_has_each_header_and_number():
     assert (table[:, 0].tolist(), tickets) == ([4, UNDECIDED], [10, 11])
     assert table[0, 1:3].tolist() == [Kind.LATE, 8]
     assert kept().table().shape == (0, COLUMNS)
+
+
+@pytest.mark.parametrize(("first", "most", "places"), [(0, 1000, 4), (1, 20, 2), (3, 5, 1)])
+def test_several_are_sent_at_once(first: int, most: int, places: int):
+    sizes, left, right = kept(0, 1, 2, 3).several(first, most)
+    assert sizes.tolist() == [[6, 4]] * places
+    numbers = range(first, first + places)
+    np.testing.assert_array_equal(left, np.repeat(numbers, 6))
+    np.testing.assert_array_equal(right, np.repeat(numbers, 4))
+
+
+def test_one_whose_vector_is_another_is_not_sent():
+    pushes = kept(0, 1, NO_NUMBER, 3)
+    assert pushes.several(0)[0].tolist() == [[6, 4]] * 2
+    assert pushes.several(3)[0].tolist() == [[6, 4]]

@@ -44,7 +44,8 @@ def test_it_keeps_replay_and_environments_and_says_what_it_has_pushed(opened: Op
     assert worker.host._learning is learning
     assert learning.actor.memory.size == rows > 0
     # What it packed goes to the new servers as it was.
-    last = worker.call("kept", np.int64(2))
+    sizes, *last = worker.call("kept", np.int64(2))
+    assert sizes.tolist() == [[len(part) for part in last]]
     for part, message in zip(last, worker.packed.messages, strict=True):
         np.testing.assert_array_equal(part, message)
     worker.begin(session=OTHER)
