@@ -58,7 +58,7 @@ def main() -> None:
         )
     if options.results:
         with options.results.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(medians)
 

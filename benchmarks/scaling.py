@@ -133,7 +133,7 @@ def keep(row: dict, path: pathlib.Path) -> None:
     with _writing:
         is_new = not path.exists()
         with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             if is_new:
                 writer.writeheader()
             writer.writerow(row)

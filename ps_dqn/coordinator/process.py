@@ -73,7 +73,8 @@ class _CoordinatorProcess:
 
     def run(self) -> int:
         """Starts the tasks and trains; returns the exit code."""
-        importlib.import_module("tensorflow")  # once for every fork
+        # TensorFlow and all that needs it, once for every fork.
+        importlib.import_module("ps_dqn.coordinator.reconnect")
         from ps_dqn.coordinator import tasks
 
         placement = self._prepared.command.placement

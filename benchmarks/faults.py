@@ -1,0 +1,163 @@
+"""What training is worth while its tasks are killed: updates and returns, with faults and without.
+
+    python benchmarks/faults.py --seconds=600 --period=10 --workers=4 --results=faults.csv
+
+Trains the CartPole preset for so many seconds after its first closure, once without a fault and
+once with one every `--period` seconds, seed by seed, and adds a row for each to the results. Which
+task is next follows from the seed: one of those that train, each as likely as the others. `kill` is
+SIGKILL, `stop` SIGSTOP for good. Without `--restart` the coordinator is spared.
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PRESET = pathlib.Path(__file__).parent.parent / "flags" / "presets" / "cartpole.flags"
+# What stands in the results of a run, as its summary.json has it.
+FIGURES = (
+    "updates",
+    "env_steps",
+    "updates_lost",
+    "pushes_again",
+    "recoveries",
+    "recovery_seconds",
+    "goodput",
+    "eval_return",
+    "best_eval_return",
+)
+COLUMNS = (
+    *("seed", "workers", "servers", "period", "faults", "exit_code", "seconds"),
+    *FIGURES,
+    "updates_per_second",
+    "detection_seconds",
+    "task_recovery_seconds",
+)
+
+
+class Run:
+    """A training and its processes."""
+
+    def __init__(self, folder: pathlib.Path, flags: list[str]):
+        self.folder = folder
+        command = [sys.executable, "-m", "ps_dqn.coordinator", f"--run_dir={folder}", *flags]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.lines: list[str] = []
+        self._began = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def wait_until_it_trains(self) -> None:
+        if not self._began.wait(180) or self.process.poll() is not None:
+            raise RuntimeError("\n".join(self.lines))
+
+    def tasks(self) -> dict[str, int]:
+        """The processes that train, by name: those whose output goes to a log of that name."""
+        pid = self.process.pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        found = {}
+        for child in map(int, children):
+            try:
+                found[pathlib.Path(os.readlink(f"/proc/{child}/fd/1")).stem] = child
+            except OSError:  # it has ended
+                continue
+        return found
+
+    def end(self) -> int:
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self.lines.append(line.rstrip())
+            if " updates/s " in line:
+                self._began.set()
+        self._began.set()
+
+
+def measure(options: argparse.Namespace, seed: int, period: float, flags: list[str]) -> dict:
+    """One training, with a fault every `period` seconds; 0: with none."""
+    with tempfile.TemporaryDirectory() as temporary:
+        run = Run(
+            pathlib.Path(temporary) / "run",
+            [
+                *(f"--flagfile={PRESET}", f"--seed={seed}", "--target_return=inf"),
+                *("--total_env_steps=1000000000", "--epsilon_decay_steps=20000"),
+                *(f"--num_workers={options.workers}", f"--num_ps={options.servers}"),
+                *(["--restart"] if options.restart else []),
+                *flags,
+            ],
+        )
+        run.wait_until_it_trains()
+        began = time.monotonic()
+        faults = _do_harm(run, options, seed, period, began + options.seconds)
+        seconds = time.monotonic() - began
+        code = run.end()
+        summary = json.loads((run.folder / "summary.json").read_text())
+    row = dict.fromkeys(COLUMNS, "") | {name: summary[name] for name in FIGURES}
+    row |= {"seed": seed, "workers": options.workers, "servers": options.servers}
+    row |= {"period": period, "faults": faults, "exit_code": code, "seconds": round(seconds, 1)}
+    row["updates_per_second"] = round(summary["updates"] / seconds, 1)
+    failures = summary["task_failures"]
+    if times := sum(each["failures"] for each in failures):
+        detection = sum(each["detection_seconds"] for each in failures)
+        row["detection_seconds"] = round(detection / times, 2)
+    if times := sum(each["recoveries"] for each in failures):
+        recovery = sum(each["recovery_seconds"] for each in failures)
+        row["task_recovery_seconds"] = round(recovery / times, 2)
+    return row
+
+
+def _do_harm(run: Run, options: argparse.Namespace, seed: int, period: float, until: float) -> int:
+    """Kills or stops tasks until then (`time.monotonic()`); how many."""
+    rng, faults = random.Random(seed), 0
+    kinds = options.kinds.split(",")
+    while (now := time.monotonic()) < until:
+        if run.process.poll() is not None:
+            raise RuntimeError("\n".join(run.lines[-30:]))
+        time.sleep(min(period or until - now, until - now))
+        if not period or time.monotonic() >= until:
+            continue
+        name, pid = rng.choice(sorted(run.tasks().items()))
+        kind = rng.choice(kinds)
+        print(f"{time.monotonic() - until + options.seconds:6.1f} s: {kind} {name}", flush=True)
+        os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+        faults += 1
+    return faults
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=600.0, help="of training, each")
+    parser.add_argument("--period", type=float, default=10.0, help="from fault to fault (seconds)")
+    parser.add_argument("--kinds", default="kill", help="of faults, by commas: kill, stop")
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--servers", type=int, default=1)
+    parser.add_argument("--restart", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--first_seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("faults.csv"))
+    options, flags = parser.parse_known_args()
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for period in (0.0, options.period):
+            row = measure(options, seed, period, flags)
+            is_new = not options.results.exists()
+            with options.results.open("a", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                if is_new:
+                    writer.writeheader()
+                writer.writerow(row)
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
