@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from cluster import lifeline
@@ -141,11 +141,11 @@ class Processes:
         self._mark = f"{MARK}={uuid.uuid4().hex}"
         self._running: list[Running] = []
 
-    def start(self, *arguments: str, **environment: str) -> Running:
-        """Starts Python with these arguments."""
+    def start(self, *arguments: str, within: Sequence[str] = (), **environment: str) -> Running:
+        """Starts Python with these arguments, by a command that it comes after (`within`)."""
         name, _, value = self._mark.partition("=")
         environment = {**inherited_environment(), **environment, name: value}
-        running = Running([sys.executable, *arguments], environment)
+        running = Running([*within, sys.executable, *arguments], environment)
         self._running.append(running)
         return running
 
