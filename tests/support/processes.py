@@ -63,6 +63,23 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+def listens(pid: int) -> bool:
+    """Whether a process accepts TCP connections."""
+    listening = "0A"  # the state, in the kernel's tables
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]
+    ]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == listening}
+    with contextlib.suppress(OSError):  # it has ended
+        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # it was closed
+                if os.readlink(descriptor) in sockets:
+                    return True
+    return False
+
+
 def output_of(pid: int) -> str:
     """The file, pipe or terminal that a process's standard output is; empty once it has ended."""
     with contextlib.suppress(OSError):
