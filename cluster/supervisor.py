@@ -32,12 +32,11 @@ LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.05, 1.0
 
 
 class Loss(NamedTuple):
-    """A coordinator that was lost; times are of `time.perf_counter()`."""
+    """A coordinator that was lost."""
 
     times: int  # so many have been
-    began_at: float  # when tasks were first said to be well; NaN: never
-    at: float
-    away: float  # seconds between earlier ones and tasks being well again
+    at: float  # since when tasks have not been well (`time.perf_counter()`)
+    memory: Any  # what the one had last that is lost; None: nothing
 
 
 class Attended(Control):
@@ -48,7 +47,12 @@ class Attended(Control):
         self._connection = connection
         self._lock = threading.Lock()
         self._well: set[Task] = set()
+        self._memory: Callable[[], Any] = lambda: None
         threading.Thread(target=self._beat, name="beat", daemon=True).start()
+
+    def remember(self, memory: Callable[[], Any]) -> None:
+        """From now on each sign of life has this with it, for who comes after this process."""
+        self._memory = memory
 
     def ended(self, job: str) -> list[Task]:
         """See `Control`."""
@@ -94,7 +98,7 @@ class Attended(Control):
     def _beat(self) -> None:
         while True:
             time.sleep(BEAT_SECONDS)
-            self._ask("")
+            self._ask("", self._memory())
 
     def _ask(self, method: str, *arguments: object) -> Any:
         with self._lock:
@@ -120,8 +124,8 @@ class Supervisor:
         self._told = 0  # the last signal that was handed on
         self._restarts = 0  # since tasks were last said to be well
         self._losses = 0
-        self._began_at = self._lost_at = math.nan
-        self._away = 0.0
+        self._lost_at = math.nan
+        self._memory: Any = None  # of the coordinator
 
     def run(self, coordinate: Callable[[Control, Loss | None], int]) -> int:
         """Starts a coordinator, and another one whenever a signal has killed it.
@@ -154,7 +158,7 @@ class Supervisor:
     def _attend(self, coordinate: Callable[[Control, Loss | None], int]) -> int:
         """One coordinator, until it ends; its exit code, negative for a signal."""
         ours, theirs = Pipe()
-        loss = Loss(self._losses, self._began_at, self._lost_at, self._away)
+        loss = Loss(self._losses, self._lost_at, self._memory)
 
         def begin() -> int:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
@@ -201,21 +205,15 @@ class Supervisor:
 
     def _answer(self, method: str, arguments: tuple[Any, ...]) -> Any:
         if not method:
+            if arguments[0] is not None:
+                self._memory = arguments[0]
             return None
         if method == "are_well":
-            self._is_well()
+            self._restarts, self._lost_at = 0, math.nan
         try:
             return getattr(self._cluster, method)(*arguments)
         except Exception as error:  # for the coordinator, not for this process
             return error
-
-    def _is_well(self) -> None:
-        self._restarts = 0
-        if math.isnan(self._began_at):
-            self._began_at = time.perf_counter()
-        if not math.isnan(self._lost_at):
-            self._away += time.perf_counter() - self._lost_at
-            self._lost_at = math.nan
 
     def _hand_on(self, number: int, frame: object) -> None:
         self._told = number

@@ -1,15 +1,28 @@
-"""What became of a run in this process, over all its connections."""
+"""What became of a run, over all its connections and the processes that `--restart` started."""
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ps_dqn.coordinator.task_failures import TaskFailures
+from ps_dqn.coordinator.task_failures import FailuresMemory, TaskFailures
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import RecoveryFigures
 
 if TYPE_CHECKING:  # TensorFlow is not to be imported yet
     from ps_dqn.coordinator.recovery import Recovered
+
+
+class Memory(NamedTuple):
+    """A `History` on its way to another process."""
+
+    start_seconds: float
+    recoveries: int
+    recovery_seconds: float
+    pushes_again: int
+    updates_lost: int
+    heard: Counters | None
+    lost_at: float
+    failures: FailuresMemory
 
 
 @dataclasses.dataclass
@@ -49,17 +62,39 @@ class History:
         """There was a connection, and is none now."""
         return not math.isnan(self.lost_at)
 
-    def follows(self, began: float, lost: float, recoveries: int, seconds: float) -> None:
+    def memory(self, heard: Counters) -> Memory:
+        """What another process is to know, in case that this one is lost.
+
+        Args:
+            heard: where the run is.
+        """
+        return Memory(
+            self.start_seconds,
+            self.recoveries,
+            self.recovery_seconds,
+            self.pushes_again,
+            self.updates_lost,
+            self.heard if self.was_lost else heard,
+            self.lost_at,
+            self.failures.memory(),
+        )
+
+    def follows(self, memory: Memory | None, lost: float) -> None:
         """Another process trained before this one, and was lost.
 
         Args:
-            began: when its training had begun (seconds from the command); NaN: it had not.
+            memory: its last one; None: it had none.
             lost: when it was lost (seconds from the command).
-            recoveries: other processes that were lost before it.
-            seconds: they were away for.
         """
-        self.start_seconds, self.lost_at = began, lost
-        self.recoveries, self.recovery_seconds = recoveries, seconds
+        self.lost_at = lost
+        if memory is None:
+            return
+        if not math.isnan(memory.lost_at):
+            self.lost_at = memory.lost_at
+        self.start_seconds, self.heard = memory.start_seconds, memory.heard
+        self.recoveries, self.recovery_seconds = memory.recoveries, memory.recovery_seconds
+        self.pushes_again, self.updates_lost = memory.pushes_again, memory.updates_lost
+        self.failures.remember(memory.failures)
 
     def recovered(self, pushes: "Recovered", counters: Counters) -> int:
         """What servers had lost was pushed again.

@@ -122,6 +122,8 @@ class _CoordinatorProcess:
             self._comes_after(loss)
             resumed = prepared.checkpoints.newest()
         self._signals.watch()
+        if isinstance(cluster, supervisor.Attended):
+            cluster.remember(lambda: self._past.memory(self._vitals.read().counters))
         watchdog = Watchdog(faults, placement, cluster, self._say, self._past.failures)
         context = run.RunContext(
             command.config,
@@ -146,9 +148,7 @@ class _CoordinatorProcess:
 
     def _comes_after(self, loss: supervisor.Loss) -> None:
         """Goes on with what is known of an earlier process's run."""
-        self._past.follows(
-            loss.began_at - self._started, loss.at - self._started, loss.times - 1, loss.away
-        )
+        self._past.follows(loss.memory, loss.at - self._started)
         self._past.failures.noticed(Task("chief", 0), LOST)
 
     def _say(self, line: str) -> None:

@@ -103,7 +103,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     if state is not None:
         context.say(_resumption(config, state, resumed, recovered, lost))
     elif context.history.was_lost:
-        context.say("no checkpoint was saved yet: training begins anew")
+        context.say(f"no checkpoint was saved yet: training begins anew, {lost:,} updates are lost")
     if recovered.again:
         context.snapshots.take(store, context.snapshots.seconds)
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
@@ -222,9 +222,8 @@ def _resumption(
     where = f"{counters.env_steps:,} env steps, {counters.updates:,} updates"
     if resumed is not None and state is resumed.state:
         forgets = config.replay.replay != "rollout" and not config.replay.replay_files
-        return f"resumed at {where} from {resumed.path.name}" + (
-            "; replay starts empty" if forgets else ""
-        )
+        notes = ["replay starts empty"] * forgets + [f"{lost:,} updates are lost"] * bool(lost)
+        return "; ".join([f"resumed at {where} from {resumed.path.name}", *notes])
     missing = f"{lost:,} updates are lost" if lost else "none is missing"
     return f"goes on at {where}: {recovered.again} pushes after that are pushed again, {missing}"
 

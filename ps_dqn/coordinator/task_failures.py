@@ -25,6 +25,9 @@ class _Open(NamedTuple):
     is_lost: bool  # the connection has ended, however it was noticed
 
 
+FailuresMemory = tuple[dict[tuple[Task, str], TaskFailure], dict[Task, _Open]]
+
+
 class TaskFailures:
     """Counts them; its methods may be called on any thread."""
 
@@ -70,6 +73,17 @@ class TaskFailures:
         """Failures of each task, by kind."""
         with self._lock:
             return list(self._totals.values())
+
+    def memory(self) -> FailuresMemory:
+        """All of it, for another process of this machine."""
+        with self._lock:
+            return dict(self._totals), dict(self._open)
+
+    def remember(self, memory: FailuresMemory) -> None:
+        """Goes on from what another process knew."""
+        with self._lock:
+            totals, still_open = memory
+            self._totals, self._open = dict(totals), dict(still_open)
 
     def _close(self, task: Task) -> None:
         kind, noticed_at, _ = self._open.pop(task)

@@ -1,9 +1,10 @@
 """What a run's recoveries cost."""
 
-import math
+import pickle
 
 import pytest
 
+from cluster.spec import Task
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.recovery import Recovered
 from ps_dqn.state import Counters
@@ -46,23 +47,47 @@ def test_time_without_a_connection_is_that_of_recovering() -> None:
     assert history.start_seconds == 3.0
 
 
-def test_a_process_that_comes_after_others_goes_on_with_their_times() -> None:
+def test_a_process_that_comes_after_another_goes_on_with_its_figures() -> None:
+    lost = History()
+    lost.begins(4.0)
+    lost.lost(counters(640), 15.0)
+    lost.recovered(Recovered(40, 0, 9), counters(512))
+    lost.failures.noticed(Task("worker", 1), "lost")
+    lost.begins(20.0)
+
     history = History()
-    history.follows(began=4.0, lost=30.0, recoveries=2, seconds=7.0)
+    history.follows(pickle.loads(pickle.dumps(lost.memory(counters(900)))), lost=30.0)
     assert history.was_lost
     waiting = history.figures(33.0)
-    assert (waiting.recoveries, waiting.recovery_seconds) == (2, 10.0)
+    assert (waiting.recoveries, waiting.recovery_seconds) == (1, 8.0)
+    assert history.recovered(Recovered(2, 0, 30), counters(890)) == 10
     history.begins(35.0)
+    history.failures.work([Task("worker", 1)])
     assert not history.was_lost
     said = history.summary(44.0)
-    assert (said["recoveries"], said["recovery_seconds"]) == (3, 12.0)
-    assert said["goodput"] == pytest.approx(28 / 40)
+    assert (said["recoveries"], said["recovery_seconds"], said["updates_lost"]) == (2, 10.0, 138)
+    assert said["pushes_again"] == 42
+    assert said["goodput"] == pytest.approx(30 / 40)
+    [failure] = said["task_failures"]
+    assert (failure["task"], failure["recoveries"]) == ("worker 1", 1)
     assert history.start_seconds == 4.0
+
+
+def test_one_that_was_lost_without_a_connection_had_been_away_since() -> None:
+    lost = History()
+    lost.begins(4.0)
+    lost.lost(counters(640), 15.0)
+    history = History()
+    history.follows(lost.memory(counters(0)), lost=18.0)
+    assert history.recovered(Recovered(0, 0, 1), counters(600)) == 40
+    history.begins(25.0)
+    said = history.summary(25.0)
+    assert (said["recoveries"], said["recovery_seconds"]) == (1, 10.0)
 
 
 def test_one_that_comes_after_a_process_that_never_trained_begins_the_run() -> None:
     history = History()
-    history.follows(began=math.nan, lost=30.0, recoveries=0, seconds=0.0)
+    history.follows(None, lost=30.0)
     history.begins(35.0)
     assert history.start_seconds == 35.0
     assert not history.was_lost

@@ -4,7 +4,6 @@
 """
 
 import json
-import math
 import os
 import pathlib
 import signal
@@ -16,7 +15,7 @@ from cluster import local, supervisor
 from cluster import spec as cluster_spec
 from cluster.control import Control, TaskDiedError
 from cluster.spec import ClusterSpec, Task
-from cluster.supervisor import Loss
+from cluster.supervisor import Attended, Loss
 
 PS, WORKER = Task("ps", 0), Task("worker", 0)
 # Shorter than they are, so that tests need not wait as long.
@@ -58,21 +57,22 @@ def dies_once(control: Control, loss: Loss | None) -> int:
     return 0
 
 
-def dies_at_work(control: Control, loss: Loss | None) -> int:
-    """Three of them are well for at least a fifth of a second."""
-    say(
-        loss=None
-        if loss is None
-        else {
-            "times": loss.times,
-            "trained": loss.at - loss.began_at,
-            "away": loss.away,
-            "ago": time.perf_counter() - loss.at,
-        }
-    )
-    if loss is not None and loss.times == 3:
-        return 0
-    time.sleep(0.3)
+def dies_at_work(control: Attended, loss: Loss | None) -> int:
+    """Three of them tell of themselves, and are well."""
+    now = time.perf_counter()
+    if loss is not None:
+        say(loss={"times": loss.times, "memory": loss.memory, "ago": now - loss.at})
+        if loss.times == 3:
+            return 0
+    number, times_told = 0 if loss is None else loss.memory + 1, []
+
+    def memory() -> int:
+        times_told.append(now)
+        return number
+
+    control.remember(memory)
+    while len(times_told) < 2:  # the first one has arrived when the second one is asked for
+        time.sleep(0.01)
     control.are_well(WORKER)
     control.are_well(WORKER)
     time.sleep(0.2)
@@ -81,7 +81,7 @@ def dies_at_work(control: Control, loss: Loss | None) -> int:
 
 
 def keeps_dying(control: Control, loss: Loss | None) -> int:
-    say(never_worked=loss is None or math.isnan(loss.began_at))
+    say(first=loss is None, since=time.perf_counter() if loss is None else loss.at)
     dies(signal.SIGKILL)
     return 1
 
