@@ -16,4 +16,5 @@ def test_closures_of_a_worker_do_not_wait_for_another_that_hangs(
     script = SUPPORT / "stopped_worker.py"
     running = processes.start(str(script), str(tmp_path), PYTHONPATH=str(SUPPORT.parent))
     assert running.ended(120) == 0, running.text
-    assert running.lines[-1] == "3", running.text
+    # TensorFlow may say of the worker that it is gone, even within the line.
+    assert running.count("closures ended: 3") == 1, running.text

@@ -53,5 +53,5 @@ def main(logs: pathlib.Path) -> int:
 
 
 if __name__ == "__main__":
-    print(main(pathlib.Path(sys.argv[1])), flush=True)
+    print(f"closures ended: {main(pathlib.Path(sys.argv[1]))}", flush=True)
     os._exit(0)
