@@ -41,6 +41,10 @@ class RoutingHost:
     def leave(self) -> None:
         self._real.leave()
 
+    def close(self) -> None:
+        """Lets go of what it holds, whatever became of its last closure."""
+        getattr(self._real, "close", self._real.leave)()
+
     def _pid(self) -> list[Any]:
         return [np.int64(os.getpid())]
 
