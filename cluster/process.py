@@ -18,7 +18,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclasses.dataclass
 class Process:
-    """A running task. `returncode` is negative for a signal, None while it lives."""
+    """A task or a coordinator. `returncode` is negative for a signal, None while it lives."""
 
     pid: int
     popen: subprocess.Popen | None = None
@@ -36,7 +36,7 @@ class Process:
         return self.returncode
 
     def signal_group(self, number: int) -> None:
-        """Signals the task and whatever it started: each task leads a process group."""
+        """Signals it and whatever it started: each leads a process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 

@@ -122,23 +122,27 @@ def test_signals_are_handed_on(start) -> None:
     assert said(running) == []
 
 
-def test_coordinator_that_a_signal_ends_is_not_started_again(start) -> None:
-    running = start("ends_at_a_signal")
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("ends_at_a_signal", ["error: the coordinator was killed by SIGTERM"]),
+        (
+            "stands_still",
+            [
+                "the coordinator has not answered for 1 s: it is ended",
+                "error: the coordinator was killed by SIGKILL",
+            ],
+        ),
+    ],
+)
+def test_coordinator_that_was_told_to_end_is_not_started_again(
+    start, name: str, lines: list[str]
+) -> None:
+    running = start(name)
     running.line_with("waits")
     running.process.send_signal(signal.SIGTERM)
     assert running.ended() == 128 + signal.SIGTERM
-    assert said(running) == ["error: the coordinator was killed by SIGTERM"]
-
-
-def test_coordinator_that_stands_still_when_told_to_end(start) -> None:
-    running = start("stands_still")
-    running.line_with("waits")
-    running.process.send_signal(signal.SIGTERM)
-    assert running.ended() == 128 + signal.SIGTERM
-    assert said(running) == [
-        "the coordinator has not answered for 1 s: it is ended",
-        "error: the coordinator was killed by SIGKILL",
-    ]
+    assert said(running) == lines
 
 
 def test_tasks_are_replaced_by_forks(start) -> None:
