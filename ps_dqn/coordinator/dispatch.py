@@ -46,6 +46,9 @@ class Schedule:
             in_order: deliver results in the order of scheduling, which one worker keeps anyway.
         """
         self._coordinator = coordinator
+        # While it holds the queue's lock: what is lost between a look of ours and its own would
+        # have it cut off all closures.
+        coordinator._cluster.closure_queue._raise_if_error = self._raise_what_was_lost
         self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
         self._news: queue.SimpleQueue[tuple[_Closure, Any] | Outcome] = queue.SimpleQueue()
         self._outstanding: dict[str, int] = {}
@@ -72,7 +75,6 @@ class Schedule:
         closure = _Closure(kind, function, tuple(args), repeatable)
         # Arrays would be copied to the worker by a call of their own; tensors go with the closure.
         tensors = tuple(map(bridge.local_tensor, closure.args))
-        self._raise_what_was_lost()
         try:
             remote = self._coordinator.schedule(function, args=tensors)
         except tf.errors.OpError as error:
@@ -106,8 +108,8 @@ class Schedule:
     def settle(self, limit: float) -> None:
         """After a loss: begins no closure any more, and waits for those that have begun.
 
-        Each goes on until it needs what was lost, so that its worker is between two steps, and not
-        in the middle of one, when the next session begins.
+        TensorFlow ends them, each after the operation that it is at, so that its worker is between
+        two of them when the next session begins.
 
         Args:
             limit: how long to wait (seconds).
@@ -118,7 +120,7 @@ class Schedule:
             while not waiting._queue.empty():
                 with contextlib.suppress(queue.Empty):
                     waiting._queue.get(block=False).mark_cancelled()
-            if not self.in_flight.seconds():
+            if not waiting.inflight_closure_count:
                 return
             time.sleep(0.01)
 
@@ -127,7 +129,7 @@ class Schedule:
         self._waiters.shutdown(wait=False, cancel_futures=True)
 
     def _raise_what_was_lost(self) -> None:
-        """TensorFlow would say the same, but first cut off the closures of all workers."""
+        """In the place of TensorFlow's, which cuts off the closures of all workers first."""
         error = self._coordinator._cluster.closure_queue._error
         if error:
             raise failures.lost(error) from error

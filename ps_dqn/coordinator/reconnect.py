@@ -44,11 +44,12 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
             has_trained = context.vitals.env_steps > context.history.began_at
             fruitless = 0 if has_trained else fruitless + 1
             _wait_for_an_end(context)
-            for task in _lost_servers(context):
+            lost = _lost_servers(context)
+            for task in lost:
                 context.history.failures.noticed(task, LOST)
             if context.signals.received or fruitless == MAX_FRUITLESS_ATTEMPTS:
                 raise _explained(context, error) from error
-            lines = _started_again(context, error, replaced)
+            lines = _started_again(context, error, lost, replaced)
             if not lines:
                 raise
             for line in lines:
@@ -73,19 +74,23 @@ def _lost_servers(context: RunContext) -> list[Task]:
     return remote.silent(spec, servers) if context.is_remote else []
 
 
-def _started_again(context: RunContext, error: ClusterLostError, replaced: int) -> list[str]:
+def _started_again(
+    context: RunContext, error: ClusterLostError, lost: list[Task], replaced: int
+) -> list[str]:
     """A line for each task that is started again, here or by others; none where nobody does.
 
     Args:
         context: of the run.
-        error: what was lost.
+        error: what TensorFlow says of it.
+        lost: parameter servers.
         replaced: tasks that the watchdog had started again before this attempt.
 
     Raises:
         TaskDiedError: a task was started again too often.
     """
     if context.cluster is None:
-        return [str(error)] if context.placement.kind == "remote" else []
+        said = [f"{task} is lost" for task in lost] or [str(error)]
+        return said if context.is_remote else []
     lines = context.cluster.check("ps") + context.cluster.check("worker")
     if not lines and context.watchdog.replaced > replaced:
         return [str(error)]  # while this process waited for all tasks

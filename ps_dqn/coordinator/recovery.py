@@ -107,6 +107,7 @@ def push_again(
     state: State | None,
     rejoin: Rejoin,
     is_synchronous: bool,
+    heard: int = 0,
 ) -> Recovered:
     """Lets every worker go on in this session, and pushes again what the servers lack.
 
@@ -116,6 +117,7 @@ def push_again(
         state: None where the run begins.
         rejoin: what the workers are told.
         is_synchronous: pushes make rounds.
+        heard: the version of the parameters that the coordinator has heard of last.
 
     Raises:
         ClusterLostError: a task is lost, again.
@@ -144,6 +146,8 @@ def push_again(
             workers.pushed_again(each.worker, each.place, verdict)
         version = verdict.version
         ticket = max(ticket, each.header.ticket + 1)
+    if is_synchronous and version + behind < heard:
+        store.go_on()  # the last round was complete without those who were away
     return Recovered(len(order), lost, ticket)
 
 

@@ -97,7 +97,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     present = connected.members.present
     absent = sorted(set(range(num_workers)) - present)
     workers = recovery.Workers(present, len(spec.ps))
-    recovered = recovery.push_again(store, workers, state, closures.rejoin, is_synchronous)
+    heard = context.history.heard.version if context.history.heard else 0
+    recovered = recovery.push_again(store, workers, state, closures.rejoin, is_synchronous, heard)
     counters = store.counters()
     lost = context.history.recovered(recovered, counters)
     if state is not None:

@@ -138,10 +138,10 @@ class Synchronous(Aggregation):
         self._round: dict[int, tuple[Entry, np.ndarray]] = {}  # by worker
 
     def status(self, request: PullRequest, counters: Counters) -> Status:
-        """A worker waits for the others once it has pushed for a version."""
+        """A worker waits for the others once the round has its push."""
         if counters.env_steps >= self._total_env_steps:
             return Status.FINISHED
-        return Status.WAIT if request.contributed == counters.version else Status.READY
+        return Status.WAIT if request.worker in self._round else Status.READY
 
     def judge(self, header: PushHeader, staleness: int) -> Kind:
         """Refuses what is of an earlier round, and the second push of a worker."""

@@ -49,7 +49,7 @@ class PullRequest(NamedTuple):
     """A worker asks for the parameters."""
 
     session: int
-    contributed: int  # the version this worker last pushed for; -1: none
+    worker: int  # that asks
     target_version: int  # of the target the worker has; -1: none
 
 

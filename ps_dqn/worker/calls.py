@@ -104,6 +104,7 @@ class Acting(NamedTuple):
 
     observations: Any  # [E, …]
     state: Any  # recurrent, float32 [E, numbers of state]
+    step: Any  # how many were made for this push, int32 []
     should_act: Any  # int32 []: 1 if another step is to be made now
 
     @classmethod
@@ -113,6 +114,7 @@ class Acting(NamedTuple):
         return cls(
             observations=Spec(shape, environment.observation_dtype),
             state=Spec((num_envs, state_size), np.float32),
+            step=Spec((), np.int32),
             should_act=MARK,
         )
 

@@ -79,6 +79,7 @@ class Closures:
         # First, and so always under the same name.
         compile_cache.settle_names()
         self._learn = self._traced_learner()
+        self._evaluations: dict[tuple[int, bool], Any] = {}
         self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze = _trace(store.freeze)
 
@@ -98,7 +99,6 @@ class Closures:
         learner: Any = make_learner(self._config, self._network)
         return learner.get_concrete_function(*specs)
 
-    @functools.cache  # noqa: B019 - lives as long as the run
     def evaluate(self, episodes: int, freeze: bool) -> Any:
         """A closure of a seed (int64 []) that plays episodes with the frozen average.
 
@@ -111,8 +111,11 @@ class Closures:
             The counters it was frozen at if `freeze` (int64 [fields]), the returns (float64
             [episodes]) and an error text.
         """
-        closure = functools.partial(self._evaluate, episodes, freeze)
-        return _trace(closure, tf.TensorSpec([], tf.int64))
+        kind = episodes, freeze
+        if kind not in self._evaluations:
+            closure = functools.partial(self._evaluate, *kind)
+            self._evaluations[kind] = _trace(closure, tf.TensorSpec([], tf.int64))
+        return self._evaluations[kind]
 
     def _train(self, tickets: tf.Tensor) -> tf.Tensor:
         """A closure of `Tickets`, int64 [4].
@@ -204,19 +207,14 @@ class Closures:
     ) -> None:
         """Steps the environments as often as the worker says, beginning with `acting`."""
 
-        def step(i: tf.Tensor, acting: Acting) -> tuple[tf.Tensor, Acting]:
-            noise_seed = seeds.derive(seed, seeds.Purpose.ACTING + i)
+        def step(acting: Acting) -> tuple[Acting]:
+            noise_seed = seeds.derive(seed, seeds.Purpose.ACTING + acting.step)
             acted = calls.Acted(
                 *self._network.act(online, acting.observations, acting.state, noise_seed)
             )
-            return i + 1, bridge.call("step", worker, acted, self._plan.acting)
+            return (bridge.call("step", worker, acted, self._plan.acting),)
 
-        tf.while_loop(
-            lambda i, acting: acting.should_act > 0,
-            step,
-            (tf.constant(0), acting),
-            parallel_iterations=1,
-        )
+        tf.while_loop(lambda acting: acting.should_act > 0, step, (acting,), parallel_iterations=1)
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor

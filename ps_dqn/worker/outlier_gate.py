@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 # The share of the newest loss in the running mean and variance.
 SHARE = 0.02
 # Losses seen before any is called an outlier.
@@ -40,3 +42,9 @@ class OutlierGate:
         admitted = loss <= limit
         self._in_a_row = 0 if admitted else self._in_a_row + 1
         return admitted
+
+
+def are_finite(*arrays: np.ndarray) -> bool:
+    """Whether all numbers are: one that is not makes the sum so."""
+    with np.errstate(all="ignore"):
+        return all(math.isfinite(float(array.sum())) for array in arrays)

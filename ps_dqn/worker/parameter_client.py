@@ -83,7 +83,7 @@ class ParameterClient:
         self._session, self._has_begun = session, False
         self._target_versions = [-1] * len(self._sizes)
         if not has_same_log:
-            self._contributed, self._base_version = -1, 0
+            self._base_version = 0
             self.kept.clear()
 
     def begin(self, ticket: int, oldest: int, safe: int = 0) -> None:
@@ -105,7 +105,7 @@ class ParameterClient:
         """A `PullRequest` for each server, int64 [num_ps, fields]."""
         return np.array(
             [
-                PullRequest(self._session, self._contributed, version)
+                PullRequest(self._session, self._worker, version)
                 for version in self._target_versions
             ],
             np.int64,
@@ -202,7 +202,6 @@ class ParameterClient:
         # A verdict may come a second time; one of another attempt is about its vector.
         is_own = verdict.number >= 0 or not verdict.duplicate
         if verdict.kind == Kind.APPLIED and is_own:
-            self._contributed = self._base_version
             self._residual = self._left_over
 
     def _wait_anew(self) -> None:

@@ -7,8 +7,10 @@ beside them on another thread. So what these three leave is taken up by `plan` a
 come after them. `calls` has what all of them exchange.
 """
 
+import functools
 import math
 import pathlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -36,8 +38,9 @@ from ps_dqn.worker.calls import (
     Tickets,
 )
 from ps_dqn.worker.departure import Departure
-from ps_dqn.worker.outlier_gate import OutlierGate
+from ps_dqn.worker.outlier_gate import OutlierGate, are_finite
 from ps_dqn.worker.parameter_client import ParameterClient, Parameters
+from ps_dqn.worker.push_under_way import PushUnderWay
 from ps_dqn.worker.recovery import Recovery
 from ps_dqn.worker.tally import Tally
 
@@ -69,8 +72,9 @@ class Session:
         self._config, self._worker, self._num_workers = config, worker, sizes.num_workers
         self._folder = folder
         self.actor = Actor(config, worker, folder, failures)
-        # TensorFlow's, of acting and learning.
-        self._seeds = np.random.default_rng([config.run.seed, worker, 0x5EED])
+        # Its seeds are TensorFlow's, of acting and learning.
+        self._push = PushUnderWay(np.random.default_rng([config.run.seed, worker, 0x5EED]))
+        self._in_order = threading.Lock()  # held by what changes environments and replay
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
         keeps = config.faults.snapshot_period > 0
         self._client = ParameterClient(config.parameter_server, session, worker, shards, keeps)
@@ -86,8 +90,6 @@ class Session:
         self._epsilon = self._learning_rate = math.nan
         self._progress = 0.0  # share of the run that is done
         self._minibatches = (config.parameter_server.local_updates, config.learning.batch_size)
-        self._steps_to_make = 0
-        self._owed = 0.0  # steps of the vector environment, beyond those that were to be made
         self._overlaps = config.parameter_server.overlap == "on"
         self._is_learning = False  # the minibatches of this push are drawn
         self._is_finished = False  # the closure is to end without another push
@@ -108,7 +110,8 @@ class Session:
     def begin(self, tickets: Tickets) -> np.ndarray:
         """Starts a closure; returns the first pull's requests, int64 [num_ps, fields]."""
         self._departure.closure_began()
-        self.tally.join()  # of a closure that was cut off
+        with self._in_order:  # a closure that was cut off comes to the end of its step
+            self.tally.join()
         self._parameters = None
         if self.recovery.has_gone_on() or not self._closures:
             self.tally.start_clock()
@@ -138,57 +141,59 @@ class Session:
         self._join()
         self._is_finished = int(status) == Status.FINISHED
         self._is_learning = False
-        self._steps_to_make = 0
         if self._parameters is not None:
-            self.actor.memory.begin()
             self._follow_schedules(self._parameters.counters)
-            self._owed += self._config.vector_steps_per_push(self._parameters.workers)
-            self._steps_to_make = int(self._owed)
-            self._owed -= self._steps_to_make
+            if self._push.begin(self._config.vector_steps_per_push(self._parameters.workers)):
+                self.actor.memory.begin()
             self._parameters = None
         return Plan(
             slots=self._slots,
             steps=np.float32(self._slot_steps),
             learning_rate=np.float32(self._learning_rate),
             epsilon=np.float32(self._epsilon),
-            seed=self._seeds.integers(2**30, size=2, dtype=np.int32),
+            seed=self._push.seed,
             acting=self._acting(),
         )
 
     def step(self, *arrays: np.ndarray) -> Acting:
         """Acts once in every environment, from the fields of `Acted`."""
         acted = Acted(*arrays)
-        self.tally.lap("acting")
-        self.actor.step(acted.greedy, acted.state, self._epsilon)
-        self._steps_to_make -= 1
-        self.tally.lap("environment")
+        with self._in_order:
+            self.tally.lap("acting")
+            self.actor.step(acted.greedy, acted.state, self._epsilon)
+            self._push.stepped()
+            self.tally.lap("environment")
         return self._acting()
 
     def sample(self) -> Sampled:
         """Draws the minibatches of all local updates."""
         actor = self.actor
-        if self._is_finished:
-            batch = actor.nothing
-        else:
-            batch = actor.memory.sample(*self._minibatches, self._progress)
-            self._gather()
-        self._is_learning = True
+        with self._in_order:
+            if self._is_finished:
+                batch = actor.nothing
+            else:
+                draw = functools.partial(actor.memory.sample, *self._minibatches, self._progress)
+                batch = self._push.batch(draw)
+                self._gather()
+            self._is_learning = True
         self.tally.lap("sampling")
         return Sampled(np.int32(not self._is_finished), batch, self._acting())
 
     def prepare(self) -> np.ndarray:
         """Draws the minibatches of the next push, while these are learned from; returns a mark."""
-        if not self._is_finished:
-            self.actor.memory.prepare(*self._minibatches, self._progress)
+        with self._in_order:
+            if not self._is_finished:
+                self.actor.memory.prepare(*self._minibatches, self._progress)
         self.tally.lap("sampling")
         return np.array(1, np.int32)
 
     def pack(self, *arrays: np.ndarray) -> Packed:
         """Decides whether what was learned, the fields of `Learned`, is pushed, and packs it."""
         learned = Learned(*arrays)
+        self._push.packed()
         updates = self._config.parameter_server.local_updates
         self._errors = learned.errors
-        is_finite = all(map(_is_finite, (learned.vector, learned.slots, learned.td_loss)))
+        is_finite = are_finite(learned.vector, learned.slots, learned.td_loss)
         is_admitted = is_finite and self._gate.admits(float(learned.td_loss) / updates)
         if is_admitted:
             self._slots, self._slot_steps = learned.slots, self._slot_steps + updates
@@ -265,13 +270,13 @@ class Session:
         observations, state = self.actor.acting
         # What is collected while learning cannot be learned from before; so replay gets warm first.
         waits = self._overlaps and not self._is_learning
-        is_due = (self._steps_to_make > 0 and not waits) or not self.actor.memory.is_warm
+        is_due = (self._push.steps_to_make > 0 and not waits) or not self.actor.memory.is_warm
         should_act = is_due and not self._is_finished
         if should_act:
             self._client.is_needed.clear()
         else:
             self._client.is_needed.set()
-        return Acting(observations, state, np.int32(should_act))
+        return Acting(observations, state, np.int32(self._push.steps_made), np.int32(should_act))
 
     def _follow_schedules(self, counters: Counters) -> None:
         """Sets what depends on how far the run is."""
@@ -292,9 +297,3 @@ class Session:
         self.tally.returns.extend(gathered.returns)
         for kind, failures in gathered.failures.items():
             self.tally.add(f"env_{kind}", failures)
-
-
-def _is_finite(array: np.ndarray) -> bool:
-    """Whether all of it is finite: anything that is not makes the sum so."""
-    with np.errstate(all="ignore"):
-        return math.isfinite(float(array.sum()))

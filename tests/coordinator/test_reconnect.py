@@ -69,7 +69,7 @@ def test_it_goes_on_from_the_newest_checkpoint_as_often_as_it_gets_further(tell)
     resumed = [each and each.state.counters.env_steps for each, _ in story.tried]
     assert resumed == [None, 10, 30, 60, 100]
     assert [reconnecting for _, reconnecting in story.tried] == [False, True, True, True, True]
-    assert story.said == ["lost a task; connecting anew"] * 4
+    assert story.said == ["parameter server 1 is lost; connecting anew"] * 4
     # Between attempts a signal has nothing to stop, and ends the process.
     assert story.heard == [None] * 4
     # The server that did not answer has not worked since.

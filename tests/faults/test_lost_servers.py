@@ -17,12 +17,20 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-STEPS = 60_000
+BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
+# Of a push, most of the time goes into learning, or into environments that wait 0.05 s a step.
+QUICK = (60_000, [])
+SLOW = (
+    16_000,
+    [
+        *("--env_module=slow_cartpole", "--env_id=SlowCartPole-v1"),
+        '--env_kwargs={"step_seconds": 0.0016}',
+    ],
+)
 FLAGS = (
     "--num_workers=2",
-    f"--total_env_steps={STEPS}",
     "--target_return=inf",
-    f"--eval_period={10 * STEPS}",
+    "--eval_period=600000",
     "--overlap=off",
     "--seed=7",
     "--log_interval=0.2",
@@ -33,9 +41,9 @@ FLAGS = (
 RECOVERED = "pushes after that are pushed again, none is missing"
 
 
-def begun(processes: Processes, folder: pathlib.Path, num_ps: int) -> Running:
-    arguments = ("-m", "ps_dqn.coordinator", f"--run_dir={folder}", f"--num_ps={num_ps}", *FLAGS)
-    running = processes.start(*arguments)
+def begun(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:
+    arguments = ("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags)
+    running = processes.start(*arguments, PYTHONPATH=str(BENCHMARKS))
     running.line_with("updates/s", 120)
     return running
 
@@ -50,15 +58,17 @@ def last_checkpoint(folder: pathlib.Path) -> dict[str, np.ndarray]:
     return dict(np.load(max(folder.glob("checkpoints/updates-*.npz"))))
 
 
-@pytest.mark.parametrize("num_ps", [1, 2])
+@pytest.mark.parametrize(("num_ps", "environment"), [(1, SLOW), (2, QUICK)])
 def test_rounds_end_at_the_bits_of_a_run_of_which_nobody_was_killed(
-    processes: Processes, tmp_path: pathlib.Path, num_ps: int
+    processes: Processes, tmp_path: pathlib.Path, num_ps: int, environment: tuple[int, list[str]]
 ) -> None:
-    undisturbed = begun(processes, tmp_path / "undisturbed", num_ps)
+    total, flags = environment
+    flags = [f"--num_ps={num_ps}", f"--total_env_steps={total}", *flags]
+    undisturbed = begun(processes, tmp_path / "undisturbed", *flags)
     assert undisturbed.ended(300) == 0, undisturbed.text
     folder = tmp_path / "killed"
-    running = begun(processes, folder, num_ps)
-    for i, place in enumerate((STEPS // 6, STEPS // 3, STEPS // 2)):
+    running = begun(processes, folder, *flags)
+    for i, place in enumerate((total // 6, total // 3, total // 2)):
         real.until(lambda at=place: steps(running) > at, 300, f"{place} steps:\n{running.text}")
         process = processes.writing_to(folder / "logs" / f"ps-{i % num_ps}.log")
         assert process

@@ -188,7 +188,7 @@ def test_nothing_moves_before_the_round_is_complete():
     for number, worker in enumerate((2, 0)):
         verdict = server.push(vector(worker), worker=worker)
         assert verdict == Verdict(Kind.APPLIED, 0, 0, number, 0, 0, 0, 0, 0)
-        header, online, _ = server.pull()
+        header, online, _ = server.pull(worker=1)
         assert online == start().tolist()
         assert (header.version, header.env_steps) == (0, 0)
     assert server.push(vector(1), worker=1) == Verdict(Kind.APPLIED, 0, 0, 2, 1, 6, 48, 3, 2)
@@ -226,22 +226,22 @@ def test_who_has_pushed_for_a_version_waits_for_the_next():
     server = Server(num_workers=2, aggregation="sync", total_env_steps=64)
     assert server.status() is Status.READY
     server.push(vector(0), worker=0)
-    assert server.status(contributed=0) is Status.WAIT
-    assert server.status() is Status.READY
+    assert server.status(worker=0) is Status.WAIT
+    assert server.status(worker=1) is Status.READY
     server.push(vector(1), worker=1)
-    assert server.status(contributed=0) is Status.READY
+    assert server.status(worker=0) is Status.READY
     for worker in (0, 1):
-        assert server.status(contributed=0) is Status.READY
+        assert server.status(worker=worker) is Status.READY
         server.push(vector(0), worker=worker, base=1)
     # All steps are made: a round that nobody needs is not begun.
-    assert server.status(contributed=1) is Status.FINISHED
+    assert server.status(worker=1) is Status.FINISHED
     assert server.pull()[1] == []
 
 
 def test_without_waiting_everyone_is_always_ready():
     server = Server(num_workers=2, total_env_steps=1)
     server.push(vector(0))
-    assert server.status(contributed=0) is server.status(contributed=1) is Status.READY
+    assert server.status(worker=0) is server.status(worker=1) is Status.READY
 
 
 class LeastSquares:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.recovered_servers import Fleet
 
+from ps_dqn.state import State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader
 from ps_dqn.worker import parameter_client
@@ -27,6 +28,13 @@ def played(seed: int, num_ps: int, losses: float, **options) -> Fleet:
     fleet = Fleet(seed, num_ps, NUM_WORKERS, MOST, **options)
     fleet.run(losses, snapshots=0.02)
     return fleet
+
+
+def same(found: State, wanted: State) -> None:
+    """Asserts that they are, bit by bit."""
+    assert found.counters == wanted.counters
+    for name in VECTORS:
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
 
 
 @pytest.mark.parametrize("num_ps", [1, 3])
@@ -51,10 +59,7 @@ def test_rounds_come_to_the_same_bits_whatever_is_lost(num_ps, options):
         assert fleet.losses > 50
         assert fleet.again > 50
         assert fleet.lost == 0
-        found = fleet.stations.snapshot()
-        assert found.counters == wanted.counters
-        for name in VECTORS:
-            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        same(fleet.stations.snapshot(), wanted)
 
 
 @pytest.mark.parametrize("num_ps", [1, 3])
@@ -78,9 +83,7 @@ def test_without_rounds_they_hold_what_their_log_says(num_ps, seed):
         header = messages.unpack(PushHeader, header)._replace(session=1)
         fresh.stations.push_now(messages.pack(header), packed)
     wanted, found = fresh.stations.snapshot(), fleet.stations.snapshot()
-    assert found.counters == wanted.counters
-    for name in VECTORS:
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    same(found, wanted)
 
 
 def test_what_nobody_has_kept_is_counted():
@@ -141,7 +144,19 @@ def test_a_push_that_was_too_late_for_its_round_is_so_again(num_ps):
     fleet.lose_servers()
 
     assert (fleet.again, fleet.lost) == (6, 0)
-    found = fleet.stations.snapshot()
-    assert found.counters == wanted.counters
-    for name in VECTORS:
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    same(fleet.stations.snapshot(), wanted)
+
+
+@pytest.mark.parametrize("num_ps", [1, 2])
+def test_a_last_round_that_was_made_without_others_is_so_again(num_ps):
+    fleet = Fleet(1, num_ps, NUM_WORKERS, MOST, aggregation="sync", average_decay=0.9)
+    for worker in (0, 1):
+        closure = fleet._steps(worker)
+        while next(closure) != "pushed":
+            pass
+    fleet.stations.go_on()
+    wanted = fleet.stations.snapshot()
+    assert wanted.counters.version == 1
+    fleet.lose_servers()
+    assert (fleet.again, fleet.lost) == (2, 0)
+    same(fleet.stations.snapshot(), wanted)

@@ -21,12 +21,26 @@ def test_a_round_that_waits_in_vain_is_made_of_what_it_has(server):
     server.push(vector(0), worker=0)
     server.push(vector(1), worker=2)
     assert server.counters.version == 0
-    assert server.status(contributed=0) is Status.WAIT
+    assert server.status(worker=0) is Status.WAIT
     server.shard.mark(Kind.AWAY, 0)
     assert server.pull()[1] == close(start() + (vector(0) + vector(1)) / 2)
     assert server.counters[:4] == (1, 4, 32, 2)
-    assert server.status(contributed=0) is Status.READY
+    assert server.status(worker=0) is Status.READY
     assert absent(server) == [1]
+
+
+def test_a_worker_may_push_for_a_version_again_that_was_lost():
+    lost, successor = [Server(num_workers=2, aggregation="sync") for _ in range(2)]
+    early = lost.state
+    for server in (lost, successor):
+        if server is successor:
+            server.shard.restore(early)
+        for worker in (0, 1):
+            server.push(vector(0), worker=worker, base=0)
+        assert server.status(worker=0) is Status.READY
+        server.push(vector(0), worker=0, base=1)
+        assert server.status(worker=0) is Status.WAIT
+        assert server.status(worker=1) is Status.READY
 
 
 def test_rounds_go_on_without_it_until_it_pushes(server):

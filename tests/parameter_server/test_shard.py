@@ -120,7 +120,7 @@ def test_a_withheld_push_only_counts_steps():
         verdict = server.push(np.zeros(0), kind=Kind.WITHHELD)
         assert verdict == Verdict(Kind.WITHHELD, 0, 0, 0, 0, 0, 16, 1, 0)
         assert server.pull()[1] == start().tolist()
-        assert server.status(contributed=-1) is Status.READY
+        assert server.status(worker=0) is Status.READY
 
 
 # What answers hold.
@@ -139,7 +139,7 @@ def test_a_worker_with_the_newest_target_is_not_sent_it():
 
 def test_an_answer_is_not_changed_by_later_pushes():
     server = Server()
-    request = messages.pack(PullRequest(SESSION, -1, -1))
+    request = messages.pack(PullRequest(SESSION, 0, -1))
     answer = server.shard.pull(request)
     assert server.shard.pull(request) is answer, "it is encoded once"
     before = answer.tobytes()

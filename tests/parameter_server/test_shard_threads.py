@@ -22,7 +22,7 @@ def test_requests_may_come_from_several_threads_at_once():
         begin.wait()
         for _ in range(pushes):
             if pulls:
-                answer = server.shard.pull(messages.pack(PullRequest(SESSION, -1, 1)))
+                answer = server.shard.pull(messages.pack(PullRequest(SESSION, 0, 1)))
                 version = messages.header(PullHeader, answer).version
                 values = answer[messages.HEADER :].view(np.float32)
                 torn.append((values[:size] != version).any())

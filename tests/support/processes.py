@@ -103,6 +103,7 @@ class Running:
         )
         self.pid = self.process.pid
         self.lines: list[str] = []
+        self.times: list[float] = []  # when each came (`time.monotonic()`)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -144,6 +145,7 @@ class Running:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.times.append(time.monotonic())
             self.lines.append(line.rstrip("\n"))
 
 

@@ -105,11 +105,12 @@ class Fleet:
     def _go_on_with(self, state: State) -> None:
         self.losses += 1
         self.closures.clear()
+        heard = self.stations.servers.tallies()[0]["version"]
         session = 1 + self.losses
         self.stations.begin(session, state)
         rejoin = Rejoin(session, self.stations.log_id, "run", "", ())
         is_synchronous = self.stations.servers.config.parameter_server.is_synchronous
-        recovered = recovery.push_again(self.stations, self, state, rejoin, is_synchronous)
+        recovered = recovery.push_again(self.stations, self, state, rejoin, is_synchronous, heard)
         assert recovered.first_ticket <= self.next_ticket
         self.again += recovered.again
         self.lost += recovered.lost

@@ -128,8 +128,11 @@ class Worker:
         return Report.decode(reported.report)
 
     def online(self) -> np.ndarray:
-        self.requests[:, PullRequest._fields.index("contributed")] = -1
-        return self.pull().online
+        """What the servers hold, whether or not others have to be waited for."""
+        requests = self.requests.copy()
+        requests[:, PullRequest._fields.index("worker")] = self._num_workers
+        pairs = zip(self.shards, requests, strict=True)
+        return self.call("pulled", *[shard.pull(request) for shard, request in pairs]).online
 
     def restore(self, env_steps: int) -> None:
         for shard in self.shards:

@@ -19,7 +19,7 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)
     assert set(worker.host.methods) == {"begin", "rejoin", "evaluate_begin"}
     requests = worker.begin()
-    assert requests.tolist() == [[RUN, -1, -1]] * 2
+    assert requests.tolist() == [[RUN, 3, -1]] * 2
 
     pulled = worker.pull()
     assert (pulled.status, pulled.status.dtype) == (Status.READY, np.int32)

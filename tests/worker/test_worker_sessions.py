@@ -88,10 +88,15 @@ def test_the_ladder_makes_workers_explore_differently(
     assert worker.report().epsilon == pytest.approx(0.5**exponent)
 
 
-def test_seeds_of_tensorflow_are_of_the_run_the_worker_and_the_pull(opened: Open) -> None:
+def test_seeds_of_tensorflow_are_of_the_run_the_worker_and_the_push(opened: Open) -> None:
     def seeds(index: int, seed: int) -> set[tuple[int, ...]]:
         worker = opened(index, num_workers=2, seed=seed)
-        return {tuple(worker.pull().seed.tolist()) for _ in range(3)}
+        found = set()
+        for _ in range(3):
+            found.add(tuple(worker.pull().seed.tolist()))
+            worker.pack(0.0)
+            worker.push()
+        return found
 
     first, again = seeds(0, seed=1), seeds(0, seed=1)
     assert len(first) == 3
@@ -131,7 +136,7 @@ def test_a_new_run_builds_everything_anew(opened: Open) -> None:
     requests = worker.begin(run=RUN + 1)
     # Another one was only looked at.
     assert Paying.closed == closed + 2 + 1, "the old environments are ended"
-    assert requests.tolist() == [[RUN + 1, -1, -1]] * 2
+    assert requests.tolist() == [[RUN + 1, 0, -1]] * 2
     pulled = worker.pull()
     assert pulled.steps == 0
     assert not pulled.slots.any()

@@ -1,0 +1,54 @@
+"""The push that a worker is at: what it still lacks, and what chance has decided for it.
+
+A closure may be cut off in the middle of a push: TensorFlow ends it when a server that it works
+with is lost. The next one goes on with that push, so that no step of the environments is made for
+nothing, and rounds come to the same bits as if nobody had been lost.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ps_dqn.replay.batch import Batch
+
+
+class PushUnderWay:
+    """From a plan until the push is packed."""
+
+    def __init__(self, rng: np.random.Generator):
+        """Draws the seeds of acting and learning from a generator."""
+        self._rng = rng
+        self._is_packed = True  # or not begun
+        self._owed = 0.0  # steps of the vector environment, beyond those that were to be made
+        self._batch: Batch | None = None
+        self.seed = np.zeros(2, np.int32)
+        self.steps_made = 0  # of the vector environment
+        self.steps_to_make = 0
+
+    def begin(self, steps: float) -> bool:
+        """A closure plans a push of so many steps; whether it is not the one that is under way."""
+        if not self._is_packed:
+            return False
+        self._is_packed, self._batch = False, None
+        self.seed = self._rng.integers(2**30, size=2, dtype=np.int32)
+        self._owed += steps
+        whole = int(self._owed)
+        self._owed -= whole
+        # Those that a closure had not made beside learning when it was cut off, too.
+        self.steps_made, self.steps_to_make = 0, max(self.steps_to_make, 0) + whole
+        return True
+
+    def stepped(self) -> None:
+        """The vector environment has made a step."""
+        self.steps_made += 1
+        self.steps_to_make -= 1
+
+    def batch(self, draw: Callable[[], Batch]) -> Batch:
+        """Its minibatches, drawn once."""
+        if self._batch is None:
+            self._batch = draw()
+        return self._batch
+
+    def packed(self) -> None:
+        """What was learned goes out."""
+        self._is_packed, self._batch = True, None
