@@ -1,0 +1,30 @@
+"""Trainings to which something happens: each goes on to its end, and nothing is left or lost."""
+
+import contextlib
+import pathlib
+import sys
+
+import pytest
+from support.processes import Processes
+from support.scenarios import SCENARIOS
+from support.trial import Scenario, Trial
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+
+STEPS = 60_000
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario for scenario in SCENARIOS if not scenario.tested_by],
+    ids=lambda scenario: scenario.name,
+)
+def test_training_goes_on_to_its_end(
+    processes: Processes, tmp_path: pathlib.Path, scenario: Scenario
+) -> None:
+    with contextlib.ExitStack() as stack:
+        trial = Trial(processes, tmp_path, scenario, seed=1, steps=STEPS, exit_stack=stack)
+        print(trial.row())

@@ -1,0 +1,126 @@
+"""What may happen to a training: the scenarios of the suite of faults and of its report."""
+
+import functools
+import signal
+import time
+from collections.abc import Callable
+
+from support.trial import Scenario, Trial
+
+Harm = Callable[[Trial], None]
+RESTART = ("--restart",)
+
+
+def killed(*names: str) -> Harm:
+    """SIGKILL, at once."""
+    return lambda trial: trial.signal(signal.SIGKILL, *names)
+
+
+def stopped(*names: str, seconds: float = 0.0) -> Harm:
+    """SIGSTOP; for so long, or for good."""
+
+    def harm(trial: Trial) -> None:
+        trial.signal(signal.SIGSTOP, *names)
+        if seconds:
+            time.sleep(seconds)
+            trial.signal(signal.SIGCONT, *names)
+
+    return harm
+
+
+def replaced(*names: str, number: int = signal.SIGKILL) -> Harm:
+    """Ended, and started again by whoever has started it."""
+
+    def harm(trial: Trial) -> None:
+        trial.signal(number, *names)
+        for name in names:
+            trial.gone(name)
+            trial.start(name)
+
+    return harm
+
+
+def again_and_again(name: str, said: str) -> Harm:
+    """SIGKILL three times, each when the run has said that it goes on with it."""
+
+    def harm(trial: Trial) -> None:
+        for _ in range(2):
+            trial.signal(signal.SIGKILL, name)
+            trial.until_it_says(said)
+        trial.signal(signal.SIGKILL, name)
+
+    return harm
+
+
+local = Scenario
+remote = functools.partial(Scenario, is_remote=True)
+ON = "none is missing"
+
+SCENARIOS = (
+    local("nothing", lambda trial: None),
+    local("a worker killed", killed("worker-1")),
+    local(
+        "a worker killed three times",
+        again_and_again("worker-1", "rounds wait for worker 1 again: it pushes"),
+    ),
+    local("all workers killed", killed("worker-0", "worker-1")),
+    local("a worker stopped for good", stopped("worker-1"), tested_by="test_stalls"),
+    local("the parameter server killed", killed("ps-0"), tested_by="test_lost_servers"),
+    local("the parameter server killed three times", again_and_again("ps-0", ON)),
+    local("the first of two parameter servers killed", killed("ps-0"), servers=2),
+    local(
+        "the second of two parameter servers killed",
+        killed("ps-1"),
+        servers=2,
+        tested_by="test_lost_servers",
+    ),
+    local("both parameter servers killed", killed("ps-0", "ps-1"), servers=2),
+    local("the parameter server stopped for good", stopped("ps-0"), tested_by="test_stalls"),
+    local(
+        "a worker and the parameter server killed",
+        killed("worker-1", "ps-0"),
+        loses_updates=True,
+    ),
+    local("the parameter server killed, --restart", killed("ps-0"), RESTART),
+    local(
+        "the coordinator killed, --restart",
+        killed("coordinator"),
+        RESTART,
+        tested_by="test_restart",
+    ),
+    local("the coordinator stopped for good, --restart", stopped("coordinator"), RESTART),
+    local("the coordinator stopped for 10 s", stopped("coordinator", seconds=10.0)),
+    local(
+        "the coordinator and a worker killed, --restart",
+        killed("coordinator", "worker-1"),
+        RESTART,
+        loses_updates=True,
+    ),
+    local(
+        "the coordinator and the parameter server killed, --restart",
+        killed("coordinator", "ps-0"),
+        RESTART,
+        loses_updates=True,
+        tested_by="test_restart",
+    ),
+    remote("a remote worker killed", replaced("worker-1")),
+    remote("a remote worker told to leave", replaced("worker-1", number=signal.SIGTERM)),
+    remote(
+        "a remote worker stopped for 30 s",
+        stopped("worker-1", seconds=30.0),
+        length=2.0,
+        tested_by="test_stalls",
+    ),
+    remote("a remote parameter server killed", replaced("ps-0")),
+    remote(
+        "a remote parameter server stopped for 30 s",
+        stopped("ps-0", seconds=30.0),
+        tested_by="test_stalls",
+    ),
+    remote(
+        "the coordinator of remote tasks killed",
+        replaced("coordinator"),
+        tested_by="test_lost_coordinator",
+    ),
+    remote("all remote tasks 25 ms away", lambda trial: None, delay=0.025, length=0.4),
+)
