@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from cluster.spec import Placement
-from ps_dqn.coordinator import executors
+from ps_dqn.coordinator import executors, known_tasks
 from ps_dqn.coordinator.members import Members, PartialSpec
 from ps_dqn.wire import failures
 
@@ -45,6 +45,13 @@ def connect(
         # This process's server goes on, whoever is there now. TensorFlow begins another one, at the
         # same port, where the cluster is not the one that it knows.
         context.get_server_def().cluster.CopyFrom(cluster.as_cluster_def())
+        known_tasks.wait_until_known(
+            {
+                task: placement.spec.addresses(task.job)[task.index]
+                for task in placement.spec.tasks()
+                if task.job == "ps" or task.index in there
+            }
+        )
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         cluster,
         rpc_layer="grpc",

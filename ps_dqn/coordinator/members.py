@@ -15,7 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from cluster import health
-from cluster.spec import ClusterSpec
+from cluster.spec import ClusterSpec, Task
+from ps_dqn.coordinator import known_tasks
 
 # From one look for a worker to the next, and how long it may take to answer (seconds).
 PERIOD, TIMEOUT = 0.2, 2.0
@@ -98,6 +99,7 @@ class Members:
             if self._is_closed:
                 raise SystemExit
             time.sleep(PERIOD)
+        known_tasks.wait_until_known({Task("worker", index): self._addresses[index]})
 
     def _change(self, index: int, is_there: bool) -> None:
         with self._lock:

@@ -1,17 +1,17 @@
 """Tasks that stand still: TensorFlow waits for them for good, and so would everybody else.
 
-A task stands still if its server does not answer, or if a worker does not end its closure. Where
-the task is of this machine it is ended, and started again as one that died; where others start it,
-this process's connections to it are. Either way TensorFlow then does what it does for a task that
-is lost: a worker's closure goes to another one, and without a parameter server the run connects
-anew.
+A task stands still if its server does not answer, if it does not say what the coordinator asks it,
+or if a worker does not end its closure. Where the task is of this machine it is ended, and started
+again as one that died; where others start it, this process's connections to it are. Either way
+TensorFlow then does what it does for a task that is lost: a worker's closure goes to another one,
+and without a parameter server the run connects anew.
 """
 
 import contextlib
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from cluster import watch
 from cluster.connections import Peer
@@ -22,6 +22,7 @@ from ps_dqn.config.faults import ANSWER_SECONDS, FIRST_SECONDS, LEAST_SECONDS, U
 from ps_dqn.coordinator.in_flight import InFlight
 from ps_dqn.coordinator.task_failures import OVERDUE, SILENT, TaskFailures
 from ps_dqn.run.signals import FAILED
+from ps_dqn.wire import asking
 
 # From one look at all of them to the next (seconds).
 PERIOD = 0.5
@@ -56,6 +57,7 @@ class Watchdog:
         self._silent: dict[Task, int] = {}
         self._in_flight: InFlight | None = None
         self._overdue: set[int] = set()  # workers that were given up with the closure they have
+        self._unheard: set[Task] = set()  # tasks that were given up with what they are asked
         self._replaces = False  # tasks of ours that end
         self.replaced = 0  # that way
         self._stopped = threading.Event()
@@ -113,6 +115,18 @@ class Watchdog:
             self._give_up(task, f"{task} has not ended a closure in {seconds[worker]:.0f} s")
         self._overdue = late
 
+    def look_at_questions(self, seconds: Mapping[Task, float]) -> None:
+        """Gives up tasks that take too long for what they are asked, once for each question.
+
+        Args:
+            seconds: for how long each that is asked now has been.
+        """
+        late = {task for task, taken in seconds.items() if taken > self._question_seconds(task)}
+        for task in late - self._unheard:
+            self._failures.noticed(task, OVERDUE, seconds[task])
+            self._give_up(task, f"{task} has not said what it was asked in {seconds[task]:.0f} s")
+        self._unheard = late
+
     def _run(self) -> None:
         servers = watch.Watch(self._addresses)
         if self._cluster is None:
@@ -126,6 +140,7 @@ class Watchdog:
             self.look_at_answers(silent)
             if self._in_flight is not None:
                 self.look_at_closures(self._in_flight)
+            self.look_at_questions(asking.under_way())
 
     def _replace(self) -> None:
         assert self._cluster is not None
@@ -147,6 +162,11 @@ class Watchdog:
         if self._options.worker_timeout is not None:
             return self._options.worker_timeout
         return FIRST_SECONDS if slowest is None else max(USUAL_TIMES * slowest, LEAST_SECONDS)
+
+    def _question_seconds(self, task: Task) -> float:
+        if task.job == "ps":
+            return max(self._options.ps_timeout, LEAST_SECONDS)
+        return self._closure_seconds(None)  # it may be in the middle of one
 
     def _on_silent(self, task: Task, seconds: float) -> None:
         if self._stopped.is_set():

@@ -2,13 +2,13 @@
 
 import contextlib
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 import tensorflow as tf
 
-from cluster.spec import ClusterSpec
+from cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import members
 from ps_dqn.coordinator.members import Members, PartialSpec
 
@@ -86,6 +86,8 @@ class Fleet:
         self.answers: Iterator[bool] = iter(())
         monkeypatch.setattr(members.health, "answers", self._answers)
         monkeypatch.setattr(members.time, "sleep", lambda seconds: None)
+        self.known: list[Mapping[Task, str]] = []  # whom TensorFlow was to know again
+        monkeypatch.setattr(members.known_tasks, "wait_until_known", self.known.append)
 
     def _answers(self, address: str, timeout: float) -> bool:
         self.asked.append(address)
@@ -112,6 +114,7 @@ def test_a_worker_that_is_lost_is_out_of_the_cluster_until_it_answers(monkeypatc
     worker._process_closure("is lost")
 
     assert fleet.asked == ["w:2"] * 3
+    assert fleet.known == [{Task("worker", 1): "w:2"}]
     assert worker.put_back == ["is lost"]
     assert fleet.handler.connected == [{0: "w:1", 1: "w:2", 2: "w:3"}]
     assert (worker.recoveries, fleet.members.present) == (1, {0, 1, 2})

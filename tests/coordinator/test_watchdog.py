@@ -165,6 +165,28 @@ def test_a_remote_worker_that_is_late_loses_its_connections(monkeypatch):
     assert case.cut == ["localhost:4"]
 
 
+@pytest.mark.parametrize(
+    ("task", "options", "limit"),
+    [
+        (PS, {}, LEAST_SECONDS),
+        (PS, {"ps_timeout": 90.0}, 90.0),
+        (WORKER, {}, FIRST_SECONDS),
+        (WORKER, {"worker_timeout": 7.0}, 7.0),
+    ],
+)
+def test_how_long_a_question_may_take(monkeypatch, task, options, limit):
+    case = Case(monkeypatch, is_local=True, **options)
+    case.watchdog.look_at_questions({task: limit - 1})
+    assert case.killed == []
+    case.watchdog.look_at_questions({task: limit + 1})
+    case.watchdog.look_at_questions({task: limit + 2})
+    assert case.said == [f"{task} has not said what it was asked in {limit + 1:.0f} s: it is ended"]
+    assert case.killed == [task]
+    case.watchdog.look_at_questions({})
+    case.watchdog.look_at_questions({task: limit + 1})
+    assert case.killed == [task, task]
+
+
 def test_it_looks_until_the_block_ends(monkeypatch):
     looked = []
 
