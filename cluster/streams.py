@@ -1,5 +1,6 @@
 """Standard output and error of a task, which are its log: a full disk may not take all of it."""
 
+import faulthandler
 import io
 import sys
 
@@ -27,8 +28,9 @@ class Forgiving(io.TextIOWrapper):
 
 
 def forgive() -> None:
-    """Makes this process's standard streams so."""
+    """Makes this process's standard streams so; a crash in C++ says there where Python was."""
     sys.stdout, sys.stderr = _forgiving(1), _forgiving(2)
+    faulthandler.enable(2)
 
 
 def _forgiving(descriptor: int) -> Forgiving:
