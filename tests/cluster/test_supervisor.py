@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -12,6 +13,9 @@ from support.processes import Processes, Running
 from support.programs import SUPPORT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
+
+# After so long, or up to one look later.
+SILENT = "the coordinator has not answered for [{0}-9] s: it is ended"
 
 
 @pytest.fixture
@@ -89,7 +93,7 @@ def test_coordinator_that_stands_still_is_ended(start) -> None:
     running = start("stands_still_once")
     assert running.ended() == 0
     silent, again = said(running)
-    assert silent == "the coordinator has not answered for 2 s: it is ended"
+    assert re.fullmatch(SILENT.format(4), silent)
     assert again.startswith("the coordinator was killed by SIGKILL; started again")
 
 
@@ -103,7 +107,7 @@ def test_supervisor_that_was_stopped_itself_gives_nobody_up(start) -> None:
     running = start("hears")
     running.line_with("waits")
     real.stop(running.pid)
-    real.until(real.later(4.0), 30, "longer than the coordinator may be silent")
+    real.until(real.later(6.0), 30, "longer than the coordinator may be silent")
     os.kill(running.pid, signal.SIGCONT)
     for _ in range(2):
         os.kill(running.pid, signal.SIGTERM)
@@ -126,13 +130,7 @@ def test_signals_are_handed_on(start) -> None:
     ("name", "lines"),
     [
         ("ends_at_a_signal", ["error: the coordinator was killed by SIGTERM"]),
-        (
-            "stands_still",
-            [
-                "the coordinator has not answered for 1 s: it is ended",
-                "error: the coordinator was killed by SIGKILL",
-            ],
-        ),
+        ("stands_still", [SILENT.format(3), "error: the coordinator was killed by SIGKILL"]),
     ],
 )
 def test_coordinator_that_was_told_to_end_is_not_started_again(
@@ -142,7 +140,8 @@ def test_coordinator_that_was_told_to_end_is_not_started_again(
     running.line_with("waits")
     running.process.send_signal(signal.SIGTERM)
     assert running.ended() == 128 + signal.SIGTERM
-    assert said(running) == lines
+    for line, wanted in zip(said(running), lines, strict=True):
+        assert re.fullmatch(wanted, line)
 
 
 def test_tasks_are_replaced_by_forks(start) -> None:

@@ -18,8 +18,9 @@ from cluster.spec import ClusterSpec, Task
 from cluster.supervisor import Attended, Loss
 
 PS, WORKER = Task("ps", 0), Task("worker", 0)
-# Shorter than they are, so that tests need not wait as long.
-BEAT, SILENT, SILENT_AT_END = 0.1, 2.0, 1.0
+# Shorter than they are, so that tests need not wait as long; longer than a pause of the supervisor
+# may count, so that nobody is given up because the machine is busy.
+BEAT, SILENT, SILENT_AT_END = 0.1, 4.0, 3.0
 
 
 def listens(spec: ClusterSpec, task: Task) -> None:
