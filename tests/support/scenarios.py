@@ -3,8 +3,9 @@
 import functools
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from support.places import BOTH_WAYS, DROP, RESET
 from support.trial import Scenario, Trial
 
 Harm = Callable[[Trial], None]
@@ -52,8 +53,19 @@ def again_and_again(name: str, said: str) -> Harm:
     return harm
 
 
+def cut_off(name: str, seconds: float, chains: Sequence[str], *rule: str) -> Harm:
+    """What a task is sent, or sends, is lost or refused for so long."""
+
+    def harm(trial: Trial) -> None:
+        with trial.ruled(name, chains, *rule):
+            time.sleep(seconds)
+
+    return harm
+
+
 local = Scenario
 remote = functools.partial(Scenario, is_remote=True)
+apart = functools.partial(remote, is_apart=True, tested_by="test_partitions")
 ON = "none is missing"
 
 SCENARIOS = (
@@ -123,4 +135,12 @@ SCENARIOS = (
         tested_by="test_lost_coordinator",
     ),
     remote("all remote tasks 25 ms away", lambda trial: None, delay=0.025, length=0.4),
+    apart("a worker cut off for 10 s", cut_off("worker-1", 10.0, BOTH_WAYS, *DROP)),
+    apart("a worker cut off for 60 s", cut_off("worker-1", 60.0, BOTH_WAYS, *DROP), length=3.0),
+    apart("a worker heard by nobody for 10 s", cut_off("worker-1", 10.0, ("OUTPUT",), *DROP)),
+    apart("the parameter server cut off for 10 s", cut_off("ps-0", 10.0, BOTH_WAYS, *DROP)),
+    apart("the parameter server cut off for 60 s", cut_off("ps-0", 60.0, BOTH_WAYS, *DROP)),
+    apart("the parameter server refused for 10 s", cut_off("ps-0", 10.0, ("INPUT",), *RESET)),
+    apart("the coordinator cut off for 10 s", cut_off("chief-0", 10.0, BOTH_WAYS, *DROP)),
+    apart("the coordinator cut off for 60 s", cut_off("chief-0", 60.0, BOTH_WAYS, *DROP)),
 )

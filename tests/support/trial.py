@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from cluster import spec as cluster_spec
 from cluster.spec import ClusterSpec, Task
 from support import processes as real
+from support.places import Places
+from support.pods.network import Network
 from support.processes import Processes, Running
 from support.relay import relays
 from support.remote_tasks import MODULES
@@ -46,6 +48,7 @@ class Scenario(NamedTuple):
     servers: int = 1
     is_remote: bool = False  # tasks that others start
     delay: float = 0.0  # of what the tasks are sent, where they are remote (seconds)
+    is_apart: bool = False  # each remote task has a network namespace of its own
     loses_updates: bool = False  # what came after the newest snapshot or checkpoint
     length: float = 1.0  # of the training, where what happens takes long
     tested_by: str = ""  # a test of its own, which looks closer
@@ -92,10 +95,8 @@ class Trial:
             *([] if scenario.is_remote else ["--num_workers=2", f"--num_ps={scenario.servers}"]),
         )
         if scenario.is_remote:
-            # They listen where the coordinator's packets come out.
-            self._spec = cluster_spec.on_this_machine(scenario.servers, 2)
-            self._seen = self._spec
-            if scenario.delay:
+            self._spec = self._seen = self._addresses(exit_stack)
+            if scenario.delay:  # they listen where the coordinator's packets come out
                 addresses = [*self._spec.ps, *self._spec.workers]
                 far = exit_stack.enter_context(relays(addresses, scenario.delay))
                 ps, workers = far[: scenario.servers], far[scenario.servers :]
@@ -121,9 +122,18 @@ class Trial:
             job, _, index = name.partition("-")
             environment["TF_CONFIG"] = self._spec.tf_config(Task(job, int(index)))
             arguments = ["-m", MODULES[job]]
-        self._tasks[name] = self._processes.start(*arguments, **environment)
+        place = "chief-0" if name == "coordinator" else name
+        within = self.places.within(place) if self._scenario.is_apart else ()
+        self._tasks[name] = self._processes.start(*arguments, within=within, **environment)
         if name == "coordinator":
             self._commands.append(self._tasks[name])
+
+    @contextlib.contextmanager
+    def ruled(self, name: str, chains: Sequence[str], *rule: str) -> Iterator[None]:
+        """Does harm to what a remote task is sent or sends; see `Places.ruled`."""
+        with self.places.ruled(name, chains, *rule):
+            self._harmed()
+            yield
 
     def pid(self, name: str) -> int:
         """The process of a task, or of the coordinator."""
@@ -139,8 +149,7 @@ class Trial:
         """Does harm to tasks, all at once."""
         pids = [self.pid(name) for name in names]
         assert all(pids), f"{names} are not all there: {pids}"
-        if self._is_unharmed:
-            self.harmed_at = time.monotonic()
+        self._harmed()
         for pid in pids:
             os.kill(pid, number)
 
@@ -153,9 +162,9 @@ class Trial:
         wanted = self.running.count(text) + times
 
         def said() -> bool:
-            ended = self.running.process.poll() is not None
+            code = self.running.process.poll()
             enough = self.running.count(text) >= wanted
-            assert enough or not ended, f"ended before {text!r}:\n{self.running.text}"
+            assert enough or code is None, f"exit code {code} before {text!r}:\n{self.running.text}"
             return enough
 
         real.until(said, seconds, f"{times} times {text!r} after\n{self.running.text}")
@@ -200,6 +209,18 @@ class Trial:
             *(int(descriptors), round(float(memory) / 2**20, 1)),
         )
 
+    def _addresses(self, exit_stack: contextlib.ExitStack) -> ClusterSpec:
+        """Of tasks that others start."""
+        if not self._scenario.is_apart:
+            return cluster_spec.on_this_machine(self._scenario.servers, 2)
+        network = exit_stack.enter_context(contextlib.closing(Network()))
+        self.places = Places(network, self._scenario.servers, 2)
+        return self.places.spec
+
+    def _harmed(self) -> None:
+        if self._is_unharmed:
+            self.harmed_at = time.monotonic()
+
     @property
     def _is_unharmed(self) -> bool:
         return math.isnan(self.harmed_at)
@@ -210,8 +231,7 @@ class Trial:
         assert summary["env_steps"] >= self._steps
         assert self.running.count("Traceback") == 0, self.running.text
         assert not any(line.startswith("error") for line in self.running.lines), self.running.text
-        log = self._folder / "logs" / "coordinator.log"
-        assert "Traceback" not in log.read_text()
+        assert "Traceback" not in (self._folder / "logs" / "coordinator.log").read_text()
         assert self._scenario.loses_updates or summary["updates_lost"] == 0
         # What the servers have decided is the same on all of them.
         decided = [(each["kinds"], each["staleness"]) for each in summary["parameter_servers"]]
