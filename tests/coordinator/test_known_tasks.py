@@ -1,6 +1,9 @@
 """TensorFlow's own connections to tasks, before it connects anew."""
 
+import threading
+
 import pytest
+from support import processes as real
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 
@@ -12,30 +15,39 @@ ADDRESSES = {SERVER: "localhost:1", WORKER: "localhost:2"}
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
     """The tasks that TensorFlow is asked about; it finds each at the third time."""
-    names: list[str] = []
+    tasks: list[Task] = []
 
-    def check_alive(name: str) -> bool:
-        names.append(name)
-        return names.count(name) == 3
+    def is_connected(task: Task) -> bool:
+        tasks.append(task)
+        return tasks.count(task) == 3
 
-    monkeypatch.setattr(context, "check_alive", check_alive)
+    monkeypatch.setattr(known_tasks, "_is_connected", is_connected)
     monkeypatch.setattr(known_tasks, "PERIOD", 0.001)
-    return names
+    return tasks
 
 
 def test_a_task_with_the_same_context_is_waited_for(monkeypatch, asked):
     monkeypatch.setattr(known_tasks, "_has_context", lambda address, _: address == "localhost:1")
     known_tasks.wait_until_known(ADDRESSES)
-    assert asked == ["/job:ps/replica:0/task:0"] * 3
+    assert asked == [SERVER] * 3
 
 
 def test_it_is_not_waited_for_without_end(monkeypatch, asked):
     monkeypatch.setattr(known_tasks, "_has_context", lambda *_: True)
     monkeypatch.setattr(known_tasks, "CONNECTION_SECONDS", 0.0)
     known_tasks.wait_until_known(ADDRESSES)
-    assert asked == ["/job:ps/replica:0/task:0", "/job:worker/replica:0/task:1"]
+    real.until(lambda: asked == [SERVER, WORKER], 10, "it to ask each once")
+
+
+def test_one_that_does_not_answer_is_left_behind(monkeypatch):
+    monkeypatch.setattr(known_tasks, "_has_context", lambda *_: True)
+    monkeypatch.setattr(known_tasks, "CONNECTION_SECONDS", 0.01)
+    answers = threading.Event()
+    monkeypatch.setattr(known_tasks, "_is_connected", lambda _: answers.wait(60))
+    known_tasks.wait_until_known(ADDRESSES)
+    answers.set()
 
 
 def test_only_a_server_that_has_the_context_says_so(coordinator):
@@ -44,4 +56,5 @@ def test_only_a_server_that_has_the_context_says_so(coordinator):
     assert known_tasks._has_context(server.tasks[0], number)
     assert not known_tasks._has_context(server.tasks[0], number + 1)
     assert not known_tasks._has_context("127.0.0.1:1", number)
-    assert context.check_alive("/job:ps/replica:0/task:0")
+    assert known_tasks._is_connected(SERVER)
+    assert not known_tasks._is_connected(Task("ps", 99))
