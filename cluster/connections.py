@@ -9,6 +9,12 @@ import contextlib
 import os
 import socket
 import stat
+import sys
+from collections.abc import Iterator
+
+# After so long without a sign of the peer's node a connection ends; when it is asked for one, and
+# how often (seconds).
+SILENT_SECONDS, IDLE_SECONDS, ASK_SECONDS = 10, 3, 2
 
 
 class Peer:
@@ -49,17 +55,46 @@ def _plain(host: str) -> str:
     return host.removeprefix("::ffff:")
 
 
+def end_silent_ones() -> None:
+    """Has the kernel end this process's connections whose peers' nodes stop answering.
+
+    After a network has lost its packets for a minute, TCP may take another one until it tries
+    again, and nothing but a new connection is sooner. A process that stands still is no silence:
+    its node answers for it. It holds for the connections that there are; does nothing but on Linux.
+    """
+    if sys.platform == "linux":
+        for descriptor in _descriptors():
+            with contextlib.suppress(OSError), _connection(descriptor) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, value in (
+                    (socket.TCP_KEEPIDLE, IDLE_SECONDS),
+                    (socket.TCP_KEEPINTVL, ASK_SECONDS),
+                    (socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000),
+                ):
+                    connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
 def _shut_down_if(descriptor: int, peers: set[tuple[str, int]]) -> bool:
     """Whether the descriptor was a connection to one of these, which now has ended."""
-    with contextlib.suppress(OSError):
-        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            return False
-        # A descriptor of its own, so that closing it leaves the owner's open.
-        with socket.socket(fileno=os.dup(descriptor)) as connection:
-            if connection.family not in (socket.AF_INET, socket.AF_INET6):
-                return False
-            host, port = connection.getpeername()[:2]
-            if (_plain(host), port) in peers:
-                connection.shutdown(socket.SHUT_RDWR)
-                return True
+    with contextlib.suppress(OSError), _connection(descriptor) as connection:
+        host, port = connection.getpeername()[:2]
+        if (_plain(host), port) in peers:
+            connection.shutdown(socket.SHUT_RDWR)
+            return True
     return False
+
+
+@contextlib.contextmanager
+def _connection(descriptor: int) -> Iterator[socket.socket]:
+    """A TCP socket behind a descriptor.
+
+    Raises:
+        OSError: there is none.
+    """
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        raise OSError(f"{descriptor} is no socket")
+    # A descriptor of its own, so that closing it leaves the owner's open.
+    with socket.socket(fileno=os.dup(descriptor)) as connection:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            raise OSError(f"{descriptor} is no connection over IP")
+        yield connection

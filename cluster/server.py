@@ -1,5 +1,6 @@
 """One task of a cluster: a gRPC server that stops when it is told to."""
 
+import math
 import os
 import signal
 import socket
@@ -8,14 +9,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from cluster import health, ordinal, streams
+from cluster import connections, health, ordinal, streams
 from cluster.spec import ClusterSpec, Task, TaskOptions
 
 # How long clean-up may take before the task leaves anyway (seconds): less than most nodes have
 # from a notice to their end.
 STOP_SECONDS = 12.0
-# How long a signal may wait to be noticed (seconds).
-POLL_SECONDS = 0.05
+# How long a signal may wait to be noticed, and a new connection to be looked after (seconds).
+POLL_SECONDS, CONNECTIONS_SECONDS = 0.05, 2.0
 # How long a task waits for its port while another process has it: a predecessor may be about to end
 # (seconds).
 PORT_SECONDS = 3.0
@@ -126,7 +127,11 @@ def serve(
     own.started()
     # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not
     # wake a lock, and a handler that sets an event can deadlock on that event's own lock.
+    looked_at = -math.inf
     while not signals:
+        if time.monotonic() > looked_at + CONNECTIONS_SECONDS:
+            connections.end_silent_ones()
+            looked_at = time.monotonic()
         time.sleep(POLL_SECONDS)
     if on_stop is not None:
         cleaner = threading.Thread(target=on_stop, daemon=True)

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-from cluster import watch
+from cluster import connections, watch
 from cluster.connections import Peer
 from cluster.control import Control, TaskDiedError
 from cluster.spec import Placement, Task
@@ -135,7 +135,9 @@ class Watchdog:
             if self._replaces:
                 self._replace()
             silent = servers.look()
-            if self._cluster is None:  # who has never been there is waited for, and people know
+            if self._cluster is None:
+                connections.end_silent_ones()
+                # Who has never been there is waited for, and people know.
                 silent = {task: silent[task] for task in silent if servers.has_answered(task)}
             self.look_at_answers(silent)
             if self._in_flight is not None:

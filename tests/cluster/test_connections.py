@@ -1,10 +1,12 @@
 """Connections to a peer that is given up: ended, and no others."""
 
 import socket
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from cluster import connections
 from cluster.connections import Peer
 
 
@@ -63,3 +65,21 @@ def test_addresses_from_before_are_remembered(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     assert known.cut() == 1
     client.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="does nothing there")
+def test_the_kernel_ends_connections_to_nodes_that_do_not_answer(
+    servers: list[socket.socket],
+) -> None:
+    client = ipv6_to_ipv4(servers[0])
+    theirs, _ = servers[0].accept()
+    connections.end_silent_ones()
+    for each in (client, theirs):
+        assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        timeout = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        idle = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        assert idle < timeout / 1000 == connections.SILENT_SECONDS
+    client.sendall(b"x")
+    assert theirs.recv(1) == b"x"
+    client.close()
+    theirs.close()
