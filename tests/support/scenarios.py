@@ -136,7 +136,7 @@ SCENARIOS = (
     ),
     remote("all remote tasks 25 ms away", lambda trial: None, delay=0.025, length=0.4),
     apart("a worker cut off for 10 s", cut_off("worker-1", 10.0, BOTH_WAYS, *DROP)),
-    apart("a worker cut off for 60 s", cut_off("worker-1", 60.0, BOTH_WAYS, *DROP), length=3.0),
+    apart("a worker cut off for 60 s", cut_off("worker-1", 60.0, BOTH_WAYS, *DROP), length=5.0),
     apart("a worker heard by nobody for 10 s", cut_off("worker-1", 10.0, ("OUTPUT",), *DROP)),
     apart("the parameter server cut off for 10 s", cut_off("ps-0", 10.0, BOTH_WAYS, *DROP)),
     apart("the parameter server cut off for 60 s", cut_off("ps-0", 60.0, BOTH_WAYS, *DROP)),
