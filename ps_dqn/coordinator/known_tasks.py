@@ -38,12 +38,16 @@ def wait_until_known(addresses: Mapping[Task, str]) -> None:
     Args:
         addresses: of tasks that answer, host:port.
     """
-    number = pywrap_tfe.TFE_GetContextId(context.context()._handle)
-    ours = [task for task, address in addresses.items() if _has_context(address, number)]
+    ours = [task for task, address in addresses.items() if is_ours(address)]
     # One that stands still meanwhile does not answer: whoever asks it is left behind.
     asking = threading.Thread(target=_wait_for, args=(ours,), name="known tasks", daemon=True)
     asking.start()
     asking.join(CONNECTION_SECONDS)
+
+
+def is_ours(address: str) -> bool:
+    """Whether a task answers, and has this process's context."""
+    return _has_context(address, pywrap_tfe.TFE_GetContextId(context.context()._handle))
 
 
 def _wait_for(tasks: Iterable[Task]) -> None:

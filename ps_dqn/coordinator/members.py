@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.coordinator import cluster_coordinator
 
 from cluster import health
 from cluster.spec import ClusterSpec, Task
@@ -20,6 +21,8 @@ from ps_dqn.coordinator import known_tasks
 
 # From one look for a worker to the next, and how long it may take to answer (seconds).
 PERIOD, TIMEOUT = 0.2, 2.0
+# Until a worker that does not reach a parameter server is given the next closure (seconds).
+RETRY_SECONDS = 1.0
 
 
 class PartialSpec(tf.train.ClusterSpec):
@@ -52,11 +55,14 @@ class Members:
         """
         cluster = coordinator._cluster
         self._handler, self._addresses = cluster.failure_handler, spec.workers
+        self._servers = spec.ps
         self._present = set(present)
         self._lock = threading.Lock()
         self._is_closed = False
         for worker in cluster.workers:
             self._follow(worker)
+        self._lost_server = cluster._record_and_ignore_transient_ps_failure
+        cluster._record_and_ignore_transient_ps_failure = self._is_passing
 
     @property
     def present(self) -> set[int]:
@@ -92,6 +98,23 @@ class Members:
             self._change(index, is_there=True)  # TensorFlow connects to it now
 
         worker._process_closure, worker._on_closure_failure = process_closure, on_failure
+
+    def _is_passing(self, error: Exception) -> bool:
+        """Whether a closure that failed for a parameter server goes to whoever takes it next.
+
+        TensorFlow takes the server for lost when that has happened three times. Where the server
+        answers here, it is the worker that does not reach it; the others train on.
+        """
+        servers = cluster_coordinator._extract_failed_ps_instances(str(error))
+        if (
+            isinstance(error, tf.errors.UnavailableError)
+            and cluster_coordinator._is_ps_failure(error)
+            and not self._is_closed
+            and all(known_tasks.is_ours(self._servers[index]) for index in servers)
+        ):
+            time.sleep(RETRY_SECONDS)
+            return True
+        return bool(self._lost_server(error))
 
     def _wait_for(self, index: int) -> None:
         """Returns once a worker answers; ends its thread where the connection was lost."""

@@ -79,8 +79,13 @@ class Fleet:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *present: int):
         self.handler = Handler(present)
         self.workers = [Worker(index, self.handler) for index in range(3)]
-        cluster = types.SimpleNamespace(failure_handler=self.handler, workers=self.workers)
-        coordinator: Any = types.SimpleNamespace(_cluster=cluster)
+        self.counted: list[Exception] = []  # by TensorFlow, which takes the server for lost
+        self.cluster = types.SimpleNamespace(
+            failure_handler=self.handler,
+            workers=self.workers,
+            _record_and_ignore_transient_ps_failure=self.counted.append,
+        )
+        coordinator: Any = types.SimpleNamespace(_cluster=self.cluster)
         self.members = Members(coordinator, SPEC, present)
         self.asked: list[str] = []
         self.answers: Iterator[bool] = iter(())
@@ -166,3 +171,30 @@ def test_a_connection_that_was_lost_looks_for_nobody(monkeypatch) -> None:
     with pytest.raises(SystemExit):
         fleet.workers[2]._process_closure("is lost")
     assert fleet.handler.connected == []
+
+
+def from_server(kind: type[tf.errors.OpError], index: int) -> tf.errors.OpError:
+    """What a worker's closure fails with that does not reach a parameter server."""
+    text = "Additional GRPC error information from remote target /job:ps/replica:0/task:"
+    return kind(None, None, f"{text}{index}")
+
+
+def test_a_server_that_answers_is_not_lost_because_a_worker_does_not_reach_it(monkeypatch) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+    monkeypatch.setattr(members.known_tasks, "is_ours", lambda address: address == "p:2")
+    passes = fleet.cluster._record_and_ignore_transient_ps_failure
+
+    for _ in range(5):
+        assert passes(from_server(tf.errors.UnavailableError, 1))
+    assert fleet.counted == []
+    errors = [
+        from_server(tf.errors.UnavailableError, 0),  # it does not answer here either
+        from_server(tf.errors.AbortedError, 1),  # it is another process, or has forgotten
+        tf.errors.UnavailableError(None, None, "/job:worker/replica:0/task:1"),
+    ]
+    for error in errors:
+        assert not passes(error)
+    fleet.members.close()
+    assert not passes(from_server(tf.errors.UnavailableError, 1))
+    assert [str(error) for error in fleet.counted[:3]] == [str(error) for error in errors]
+    assert len(fleet.counted) == 4
