@@ -110,6 +110,7 @@ class Members:
             isinstance(error, tf.errors.UnavailableError)
             and cluster_coordinator._is_ps_failure(error)
             and not self._is_closed
+            and servers
             and all(known_tasks.is_ours(self._servers[index]) for index in servers)
         ):
             time.sleep(RETRY_SECONDS)
