@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from cluster.spec import Placement
-from ps_dqn.coordinator import executors, known_tasks
+from ps_dqn.coordinator import executors, known_tasks, runtime
 from ps_dqn.coordinator.members import Members, PartialSpec
 from ps_dqn.wire import failures
 
@@ -64,4 +64,5 @@ def connect(
     except tf.errors.OpError as error:
         raise failures.lost(error) from error
     _kept.append(coordinator)
+    runtime.install()
     return Connection(coordinator, Members(coordinator, placement.spec, there))

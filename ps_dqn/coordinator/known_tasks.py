@@ -8,20 +8,17 @@ too, that takes the connections of the second one with it: everything sent betwe
 refused ("Cleanup ..."), or waited for without end.
 """
 
-import ctypes
-import functools
-import pathlib
 import struct
 import threading
 import time
 from collections.abc import Iterable, Mapping
 
-import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 
 from cluster import health
 from cluster.spec import Task
+from ps_dqn.coordinator import runtime
 
 KEEP_ALIVE = "/tensorflow.eager.EagerService/KeepAlive"
 
@@ -54,36 +51,8 @@ def _wait_for(tasks: Iterable[Task]) -> None:
     """Returns when TensorFlow's own connections to them all work, or are given up."""
     deadline = time.monotonic() + CONNECTION_SECONDS
     for task in tasks:
-        while not _is_connected(task) and time.monotonic() < deadline:
+        while not runtime.is_alive(task) and time.monotonic() < deadline:
             time.sleep(PERIOD)
-
-
-def _is_connected(task: Task) -> bool:
-    """Whether a task answers over TensorFlow's own connection; other threads go on meanwhile.
-
-    With `context.check_alive` none of them would, for as long as there is no answer.
-    """
-    library, name = _library(), f"/job:{task.job}/replica:0/task:{task.index}"
-    of_capsule = ctypes.pythonapi.PyCapsule_GetPointer
-    of_capsule.restype, of_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    status = library.TF_NewStatus()
-    try:
-        handle = of_capsule(context.context()._handle, None)
-        return bool(library.TFE_ContextCheckAlive(handle, name.encode(), status))
-    finally:
-        library.TF_DeleteStatus(status)
-
-
-@functools.cache
-def _library() -> ctypes.CDLL:
-    """TensorFlow's C API."""
-    [path] = pathlib.Path(tf.sysconfig.get_lib()).glob("libtensorflow_cc*")
-    library = ctypes.CDLL(str(path))
-    library.TF_NewStatus.restype = ctypes.c_void_p
-    library.TF_DeleteStatus.argtypes = [ctypes.c_void_p]
-    library.TFE_ContextCheckAlive.restype = ctypes.c_bool
-    library.TFE_ContextCheckAlive.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return library
 
 
 def _has_context(address: str, number: int) -> bool:

@@ -8,7 +8,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 
 from cluster.spec import Task
-from ps_dqn.coordinator import known_tasks
+from ps_dqn.coordinator import known_tasks, runtime
 
 SERVER, WORKER = Task("ps", 0), Task("worker", 1)
 ADDRESSES = {SERVER: "localhost:1", WORKER: "localhost:2"}
@@ -23,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
         tasks.append(task)
         return tasks.count(task) == 3
 
-    monkeypatch.setattr(known_tasks, "_is_connected", is_connected)
+    monkeypatch.setattr(runtime, "is_alive", is_connected)
     monkeypatch.setattr(known_tasks, "PERIOD", 0.001)
     return tasks
 
@@ -45,7 +45,7 @@ def test_one_that_does_not_answer_is_left_behind(monkeypatch):
     monkeypatch.setattr(known_tasks, "_has_context", lambda *_: True)
     monkeypatch.setattr(known_tasks, "CONNECTION_SECONDS", 0.01)
     answers = threading.Event()
-    monkeypatch.setattr(known_tasks, "_is_connected", lambda _: answers.wait(60))
+    monkeypatch.setattr(runtime, "is_alive", lambda _: answers.wait(60))
     known_tasks.wait_until_known(ADDRESSES)
     answers.set()
 
@@ -56,5 +56,5 @@ def test_only_a_server_that_has_the_context_says_so(coordinator):
     assert known_tasks._has_context(server.tasks[0], number)
     assert not known_tasks._has_context(server.tasks[0], number + 1)
     assert not known_tasks._has_context("127.0.0.1:1", number)
-    assert known_tasks._is_connected(SERVER)
-    assert not known_tasks._is_connected(Task("ps", 99))
+    assert runtime.is_alive(SERVER)
+    assert not runtime.is_alive(Task("ps", 99))

@@ -1,0 +1,89 @@
+"""Calls of TensorFlow's C API that wait for tasks, without Python's lock.
+
+TensorFlow's own binding holds the lock while it asks a task whether it is there, and while it
+registers a function with every task. No thread of Python runs then, so nobody would see that a task
+stands still, nor hear a signal, for as long as that takes: for good, where the task never answers.
+It makes a function of each new kind of operation that runs at once, too, constants among them.
+"""
+
+import contextlib
+import ctypes
+import functools
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.eager import context
+from tensorflow.python.framework import c_api_util, errors_impl
+
+from cluster.spec import Task
+
+
+def install() -> None:
+    """Once this process is connected: from now on, TensorFlow registers functions this way only."""
+    context.Context.add_c_function = _add_c_function
+    with _checked() as status:
+        _library().TFE_ContextSetRunEagerOpAsFunction(_handle(), False, status)
+
+
+def is_alive(task: Task) -> bool:
+    """Whether a task answers over TensorFlow's own connection."""
+    name = f"/job:{task.job}/replica:0/task:{task.index}"
+    with _status() as status:
+        return bool(_library().TFE_ContextCheckAlive(_handle(), name.encode(), status))
+
+
+def _add_c_function(self: context.Context, function: Any) -> None:
+    """In the place of `tensorflow.python.eager.context.Context.add_c_function`."""
+    self.ensure_initialized()
+    with c_api_util.tf_buffer() as buffer:
+        pywrap_tf_session.TF_FunctionToFunctionDef(function, buffer)
+        definition = pywrap_tf_session.TF_GetBuffer(buffer)
+    with _checked() as status:
+        _library().TFE_ContextAddFunctionDef(_handle(), definition, len(definition), status)
+
+
+@contextlib.contextmanager
+def _status() -> Iterator[int]:
+    """The address of a status for a call."""
+    status: int = _library().TF_NewStatus()
+    try:
+        yield status
+    finally:
+        _library().TF_DeleteStatus(status)
+
+
+@contextlib.contextmanager
+def _checked() -> Iterator[int]:
+    """Likewise; raises what the call says went wrong, as TensorFlow's own binding does."""
+    with _status() as status:
+        yield status
+        if code := _library().TF_GetCode(status):
+            message = _library().TF_Message(status).decode(errors="replace")
+            raise errors_impl.exception_type_from_error_code(code)(None, None, message)
+
+
+def _handle() -> int:
+    """The address of this process's context."""
+    of_capsule = ctypes.pythonapi.PyCapsule_GetPointer
+    of_capsule.restype, of_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address: int = of_capsule(context.context()._handle, None)
+    return address
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    [path] = pathlib.Path(tf.sysconfig.get_lib()).glob("libtensorflow_cc*")
+    library = ctypes.CDLL(str(path))
+    status = pointer = ctypes.c_void_p
+    library.TF_NewStatus.restype = status
+    library.TF_DeleteStatus.argtypes = library.TF_GetCode.argtypes = [status]
+    library.TF_Message.argtypes, library.TF_Message.restype = [status], ctypes.c_char_p
+    library.TFE_ContextCheckAlive.restype = ctypes.c_bool
+    library.TFE_ContextCheckAlive.argtypes = [pointer, ctypes.c_char_p, status]
+    text, length = ctypes.c_char_p, ctypes.c_size_t
+    library.TFE_ContextAddFunctionDef.argtypes = [pointer, text, length, status]
+    library.TFE_ContextSetRunEagerOpAsFunction.argtypes = [pointer, ctypes.c_ubyte, status]
+    return library

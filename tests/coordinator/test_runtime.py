@@ -1,0 +1,46 @@
+"""Functions that TensorFlow registers with the tasks through its C API."""
+
+import types
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from ps_dqn.coordinator import runtime
+
+
+@pytest.fixture
+def installed(coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of this process have connected to."""
+    monkeypatch.setattr(context.Context, "add_c_function", context.Context.add_c_function)
+    runtime.install()
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_function_runs_here_and_on_tasks():
+    @tf.function
+    def squares(numbers):
+        return tf.while_loop(
+            lambda i, _: i < 2, lambda i, x: (i + 1, x * x), (0, tf.cast(numbers, tf.float32))
+        )[1]
+
+    assert squares(tf.constant([1, 2])).numpy().tolist() == [1, 16]
+    with tf.device("/job:worker/replica:0/task:0"):
+        assert squares(tf.constant([2, 3])).numpy().tolist() == [16, 81]
+
+
+@pytest.mark.usefixtures("installed")
+def test_nothing_is_registered_for_an_operation_that_runs_at_once():
+    before = set(context.context().list_function_names())
+    assert tf.bitwise.bitwise_xor(tf.constant(5, tf.uint16), tf.constant(3, tf.uint16)) == 6
+    assert set(context.context().list_function_names()) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_tensorflow_refuses_is_raised(monkeypatch):
+    damaged = types.SimpleNamespace(
+        TF_FunctionToFunctionDef=lambda *_: None, TF_GetBuffer=lambda _: b"no function"
+    )
+    monkeypatch.setattr(runtime, "pywrap_tf_session", damaged)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="FunctionDef"):
+        tf.function(lambda x: x + 1).get_concrete_function(tf.constant(1.0))
