@@ -40,11 +40,11 @@ class Environment:
     )
     env_timeout: float = option(
         60.0,
-        "With vectorization=async, a step of a worker's environments that takes longer has failed: "
-        "their processes are ended, and they are made anew (seconds).",
+        "A step or reset of an environment that takes longer has failed. With vectorization=async "
+        "the environments' processes are ended, and they are made anew; else the worker says where "
+        "it hangs and ends, and is started again (seconds).",
         low=0.1,
         finite=False,
-        needs={"vectorization": ("async",)},
     )
     frame_stack: int = option(
         1,

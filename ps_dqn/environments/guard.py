@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 
 from ps_dqn.config.faults import ENV_FAILURES
+from ps_dqn.environments import overdue
 
 # Where a step's info has what went wrong: its place in `ENV_FAILURES`, from 1.
 INFO = "ps_dqn_failure"
@@ -82,6 +83,7 @@ class Guard(gymnasium.Wrapper):
             if seed is not None:
                 self._seed, self._episodes, self._num_actions = seed, [], 0
             self._episodes.append([])
+            overdue.goes_on(self._hung)
             try:
                 observation, info = self.env.reset(seed=seed, options=options)
                 self._observation = self.check(observation)
@@ -98,6 +100,7 @@ class Guard(gymnasium.Wrapper):
         """Acts; a failure leaves the observation as it was and cuts the episode off."""
         self._episodes[-1].append(int(action))
         self._num_actions += 1
+        overdue.goes_on(self._hung)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
             self._observation = self.check(observation, reward)
@@ -147,6 +150,11 @@ class Guard(gymnasium.Wrapper):
         with contextlib.suppress(Exception):
             self.env.close()
         self.env = other
+
+    def _hung(self, text: str) -> None:
+        """Writes down that the environment did not return; on another thread."""
+        is_new = not self._episodes[-1]
+        self._write_down(Failure("hung", text), "reset" if is_new else "step")
 
     def _write_down(self, failure: Failure, where: str) -> None:
         """Into the log, and how to make it again into a file; of the first few."""

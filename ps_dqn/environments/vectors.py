@@ -5,6 +5,7 @@ import functools
 import math
 import multiprocessing
 import traceback
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from ps_dqn.config import Environment
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.environments import making
+from ps_dqn.environments import making, overdue
 from ps_dqn.environments.guard import INFO
 
 _NONE = np.zeros(0, np.int64)
@@ -64,7 +65,7 @@ class Environments:
         """
         self._make = functools.partial(making.make_vector, config, num_envs, folder)
         self._env = self._make()
-        self._timeout = config.env_timeout if config.vectorization == "async" else math.inf
+        self._timeout = config.env_timeout
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.spec = making.spec_of(self._env)
         self._action_start = int(making.actions_of(self._env).start)
@@ -81,7 +82,7 @@ class Environments:
     def reset(self, seed: int) -> None:
         """Starts every environment anew, reproducibly."""
         self._reset_seeds = np.random.default_rng(seed)
-        observations = self._stored(self._env.reset(seed=seed)[0])
+        observations = self._stored(self._within_time(self._env.reset, seed=seed)[0])
         self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)
         self._failed = np.zeros(self.num_envs, np.bool_)
@@ -111,7 +112,7 @@ class Environments:
         elif self._mode == AutoresetMode.SAME_STEP and final_envs.size:
             final_observations = self._stored(np.stack(list(infos["final_obs"][final_envs])))
         elif self._mode == AutoresetMode.DISABLED and done.any():
-            fresh, _ = self._env.reset(options={"reset_mask": done})
+            fresh, _ = self._within_time(self._env.reset, options={"reset_mask": done})
             observations[done] = fresh[done]
         step = Step(
             observations=self.observations,
@@ -137,7 +138,14 @@ class Environments:
         if isinstance(self._env, AsyncVectorEnv) and math.isfinite(self._timeout):
             self._env.step_async(actions)
             return self._env.step_wait(timeout=self._timeout)
-        return self._env.step(actions)
+        return self._within_time(self._env.step, actions)
+
+    def _within_time(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        overdue.begins(self._timeout)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            overdue.ends()
 
     def _take_failures(
         self, infos: dict[str, Any], observations: np.ndarray, rewards: np.ndarray

@@ -23,11 +23,13 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
     from cluster import server
 
     server.leave_when_told()
+    from ps_dqn.environments import overdue
     from ps_dqn.telemetry import prometheus
     from ps_dqn.wire import bridge
     from ps_dqn.worker.host import WorkerHost
 
     folder = pathlib.Path(worker_dir) if worker_dir else None
+    overdue.watch()
     bridge.install(functools.partial(WorkerHost, worker_dir=folder))
     server.serve(
         spec,

@@ -139,6 +139,37 @@ def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
     assert all(task.process.poll() is None for task in tasks.values())
 
 
+def test_a_remote_worker_whose_environment_stands_still_ends(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    spec, mark = cluster_spec.on_this_machine(1, 2), tmp_path / "hangs"
+    mark.touch()
+    tests = str(pathlib.Path(__file__).parents[1])
+
+    def start(job: str, index: int, *flags: str) -> Running:
+        place = spec.tf_config(Task(job, index))
+        return processes.start("-m", MODULES[job], *flags, TF_CONFIG=place, PYTHONPATH=tests)
+
+    tasks = [start("ps", 0), start("worker", 0), start("worker", 1)]
+    running = start(
+        *("chief", 0, f"--run_dir={tmp_path / 'run'}", *FLAGS, "--env_timeout=3"),
+        *("--env_module=support.hanging_env", "--env_id=Hanging-v0"),
+        f'--env_kwargs={{"mark": "{mark}"}}',
+    )
+    gone = real.until(
+        lambda: next((task for task in tasks if task.process.poll() is not None), None),
+        120,
+        "a worker to end",
+    )
+    assert gone.ended(10) == 1
+    assert gone.count("did not return within --env_timeout=3 s: this worker ends") == 1, gone.text
+    goes_on(running)
+    worker = tasks.index(gone) - 1
+    start("worker", worker)
+    running.line_with(f"rounds wait for worker {worker} again: it pushes", 120)
+    ends_well(running, tmp_path / "run")
+
+
 def test_a_parameter_server_that_stays_away_ends_the_run(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:

@@ -1,0 +1,87 @@
+"""Environments that never return, in the process of whoever waits for them."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from ps_dqn.environments import overdue
+
+TESTS = str(pathlib.Path(__file__).parents[1])
+HANGS = """
+import sys
+from ps_dqn.config import Environment
+from ps_dqn.environments import Environments, overdue
+import numpy as np
+
+overdue.PERIOD = 0.1
+overdue.watch()
+mark, folder, timeout = sys.argv[1:]
+environments = Environments(
+    Environment(
+        env_id="Hanging-v0", env_module="support.hanging_env", vectorization="sync",
+        env_kwargs='{"mark": "%s"}' % mark, env_timeout=float(timeout),
+    ),
+    num_envs=2, folder=folder,
+)
+environments.reset(seed=1)
+for _ in range(600):
+    environments.step(np.zeros(2, int))
+print("returned")
+"""
+
+
+def hang(folder: pathlib.Path, timeout: float, hangs: bool) -> subprocess.CompletedProcess:
+    mark = folder / "mark"
+    if hangs:
+        mark.touch()
+    command = [sys.executable, "-c", HANGS, str(mark), str(folder), str(timeout)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=TESTS, timeout=120)
+
+
+def test_the_process_ends_and_says_where_it_hangs(tmp_path):
+    ended = hang(tmp_path, timeout=1.5, hangs=True)
+    assert ended.returncode == overdue.EXIT_CODE, ended.stderr
+    assert "time.sleep(10_000)" in ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert last == (
+        "error: an environment did not return within --env_timeout=1.5 s: this worker ends"
+    )
+    [path] = tmp_path.glob("env-failure-*.json")
+    content = json.loads(path.read_text())
+    assert content["kind"] == "hung"
+    assert sum(map(len, content["episodes"])) > 500
+
+
+def test_it_goes_on_where_all_return(tmp_path):
+    ended = hang(tmp_path, timeout=60, hangs=False)
+    assert (ended.returncode, ended.stdout) == (0, "returned\n"), ended.stderr
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that a test says."""
+    now = [0.0]
+    monkeypatch.setattr(overdue.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(overdue, "_under_way", {})
+    return now
+
+
+def test_each_environment_of_a_vector_has_its_time(clock):
+    overdue.begins(10.0)
+    for clock[0] in (9.0, 18.0, 27.0):
+        assert not overdue._late()
+        overdue.goes_on(print)
+    clock[0] = 38.0
+    [(_, call)] = overdue._late()
+    assert call.write_down is print
+    overdue.ends()
+    assert not overdue._late()
+
+
+def test_an_environment_outside_of_a_vector_is_not_looked_at(clock):
+    overdue.goes_on(print)
+    clock[0] = 1e9
+    assert not overdue._late()
