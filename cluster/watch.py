@@ -44,6 +44,10 @@ class Watch:
         """Whether a task has ever answered."""
         return self._tasks[task].has_answered
 
+    def heard(self, task: Task) -> None:
+        """A task has answered somebody else of this process; on any thread."""
+        self._tasks[task].hear()
+
 
 class _Asked:
     """A task that is asked, and what it has answered."""
@@ -60,13 +64,17 @@ class _Asked:
     def take(self, answer: Any) -> None:
         """Waits for what becomes of a question."""
         if answer.exception() is None:
-            self.last_answer, self.misses, self.has_answered = time.monotonic(), 0, True
+            self.hear()
             return
         self.misses += 1
         # A task that was started again may have another address, which gRPC would not ask the DNS
         # for within half a minute.
         self._channel.close()
         self._connect()
+
+    def hear(self) -> None:
+        """It has answered."""
+        self.last_answer, self.misses, self.has_answered = time.monotonic(), 0, True
 
     def _connect(self) -> None:
         self._channel = channel_to(self._address)

@@ -12,7 +12,7 @@ from cluster.control import Control
 from cluster.spec import Placement, Task
 from ps_dqn import networks
 from ps_dqn.config import Config
-from ps_dqn.coordinator import connection, recovery, summary
+from ps_dqn.coordinator import connection, recovery, runtime, summary
 from ps_dqn.coordinator.connection import Connection
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.history import History
@@ -89,7 +89,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     num_workers = len(spec.workers)
     connected = _connect(context, reconnecting)
 
-    network = networks.build(config.network, config.value, environment, config.run.seed)
+    with runtime.without_functions_of_operations():
+        network = networks.build(config.network, config.value, environment, config.run.seed)
     store = ParameterStore(config, len(spec.ps), num_workers)
     state, run_id = _begin(context, store, network, resumed, reconnecting)
     closures = Closures(config, environment, store, network, run_id)
@@ -176,9 +177,12 @@ def _wait_for_tasks(context: RunContext, reconnecting: bool) -> tuple[int, ...]:
     limit = options.ps_recovery_timeout if reconnecting else math.inf
     advice = "" if options.min_workers else " (--min_workers=1 would begin without)"
     try:
-        return remote.wait_until_serving(spec, context.say, least, limit, advice)
+        present = remote.wait_until_serving(spec, context.say, least, limit, advice)
     except TimeoutError as error:
         raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
+    there = [task for task in spec.tasks() if task.job == "ps" or task.index in present]
+    context.watchdog.heard(there)
+    return present
 
 
 def _begin(

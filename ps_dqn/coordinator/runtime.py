@@ -3,7 +3,8 @@
 TensorFlow's own binding holds the lock while it asks a task whether it is there, and while it
 registers a function with every task. No thread of Python runs then, so nobody would see that a task
 stands still, nor hear a signal, for as long as that takes: for good, where the task never answers.
-It makes a function of each new kind of operation that runs at once, too, constants among them.
+It makes a function of each new kind of operation that runs at once, too; where that is a constant,
+it holds the lock as well.
 """
 
 import contextlib
@@ -24,8 +25,21 @@ from cluster.spec import Task
 def install() -> None:
     """Once this process is connected: from now on, TensorFlow registers functions this way only."""
     context.Context.add_c_function = _add_c_function
-    with _checked() as status:
-        _library().TFE_ContextSetRunEagerOpAsFunction(_handle(), False, status)
+
+
+@contextlib.contextmanager
+def without_functions_of_operations() -> Iterator[None]:
+    """Makes none in the block, nor registers any, so that constants wait for nobody.
+
+    Only while no closure is under way: an operation that is no function and takes what a worker has
+    returned crashes where that worker dies meanwhile.
+    """
+    _make_functions_of_operations(False)
+    try:
+        yield
+    finally:
+        _make_functions_of_operations(True)
+        context.context().clear_kernel_cache()  # of operations that are no functions
 
 
 def is_alive(task: Task) -> bool:
@@ -33,6 +47,11 @@ def is_alive(task: Task) -> bool:
     name = f"/job:{task.job}/replica:0/task:{task.index}"
     with _status() as status:
         return bool(_library().TFE_ContextCheckAlive(_handle(), name.encode(), status))
+
+
+def _make_functions_of_operations(makes: bool) -> None:
+    with _checked() as status:
+        _library().TFE_ContextSetRunEagerOpAsFunction(_handle(), makes, status)
 
 
 def _add_c_function(self: context.Context, function: Any) -> None:

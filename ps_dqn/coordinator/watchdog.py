@@ -11,7 +11,7 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cluster import connections, watch
 from cluster.connections import Peer
@@ -55,6 +55,7 @@ class Watchdog:
         self.peers: dict[Task, Peer] = {}  # where others start them
         # Tasks that were given up, and do not answer yet; the processes of those that are ours.
         self._silent: dict[Task, int] = {}
+        self._servers: watch.Watch | None = None
         self._in_flight: InFlight | None = None
         self._overdue: set[int] = set()  # workers that were given up with the closure they have
         self._unheard: set[Task] = set()  # tasks that were given up with what they are asked
@@ -65,12 +66,21 @@ class Watchdog:
     @contextlib.contextmanager
     def looking(self) -> Iterator[threading.Thread]:
         """Looks until the block ends, on the thread that it gives."""
-        thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+        self._servers = watch.Watch(self._addresses)
+        thread = threading.Thread(
+            target=self._run, args=[self._servers], name="watchdog", daemon=True
+        )
         thread.start()
         try:
             yield thread
         finally:
             self._stopped.set()
+
+    def heard(self, tasks: Iterable[Task]) -> None:
+        """These are there, so they are missed once they stand still; on any thread."""
+        for task in tasks:
+            if self._servers is not None:
+                self._servers.heard(task)
 
     def follow(self, in_flight: InFlight | None) -> None:
         """Looks at these closures too, from now on; None: at no closures."""
@@ -127,8 +137,7 @@ class Watchdog:
             self._give_up(task, f"{task} has not said what it was asked in {seconds[task]:.0f} s")
         self._unheard = late
 
-    def _run(self) -> None:
-        servers = watch.Watch(self._addresses)
+    def _run(self, servers: watch.Watch) -> None:
         if self._cluster is None:
             self.peers = {task: Peer(address) for task, address in self._addresses.items()}
         while not self._stopped.wait(PERIOD):

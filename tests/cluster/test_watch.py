@@ -84,6 +84,15 @@ def test_nobody_there_or_somebody_who_never_speaks(is_listening: bool) -> None:
         assert looks(watching, watch.LEAST_MISSES)[-1].keys() == {TASK}
 
 
+def test_one_that_somebody_else_has_heard_counts_as_there() -> None:
+    watching = watch.Watch({TASK: f"127.0.0.1:{portpicker.pick_unused_port()}"})
+    assert looks(watching, watch.LEAST_MISSES)[-1].keys() == {TASK}
+    assert not watching.has_answered(TASK)
+    watching.heard(TASK)
+    assert watching.has_answered(TASK)
+    assert looks(watching, watch.LEAST_MISSES)[:-1] == [{}] * (watch.LEAST_MISSES - 1)
+
+
 def test_the_silent_one_is_told_from_the_others(server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         other = Task("ps", 0)
