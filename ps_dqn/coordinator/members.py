@@ -21,6 +21,9 @@ from ps_dqn.coordinator import known_tasks
 
 # From one look for a worker to the next, and how long it may take to answer (seconds).
 PERIOD, TIMEOUT = 0.2, 2.0
+# What a worker's server answers to a request that was cut off as it died: TensorFlow takes that for
+# a mistake of the closure's, and ends everything.
+CUT_OFF = "Unable to parse request"
 # Until a worker that does not reach a parameter server is given the next closure (seconds).
 RETRY_SECONDS = 1.0
 
@@ -63,6 +66,8 @@ class Members:
             self._follow(worker)
         self._lost_server = cluster._record_and_ignore_transient_ps_failure
         cluster._record_and_ignore_transient_ps_failure = self._is_passing
+        self._check_is_lost = self._handler._validate_preemption_failure
+        self._handler._validate_preemption_failure = self._check_is_worker
 
     @property
     def present(self) -> set[int]:
@@ -116,6 +121,12 @@ class Members:
             time.sleep(RETRY_SECONDS)
             return True
         return bool(self._lost_server(error))
+
+    def _check_is_worker(self, error: Exception) -> None:
+        """Raises a closure's error unless it is that its worker was lost, as TensorFlow's does."""
+        is_cut_off = isinstance(error, tf.errors.InternalError) and CUT_OFF in str(error)
+        if not is_cut_off or "/job:worker" not in str(error):
+            self._check_is_lost(error)
 
     def _wait_for(self, index: int) -> None:
         """Returns once a worker answers; ends its thread where the connection was lost."""

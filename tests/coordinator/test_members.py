@@ -23,6 +23,10 @@ class Handler:
         self._server_def = tf.train.ServerDef(cluster=cluster, job_name="chief")
         self.connected: list[dict[int, str]] = []
 
+    def _validate_preemption_failure(self, error: Exception) -> None:
+        if not isinstance(error, tf.errors.UnavailableError) or "/job:worker" not in str(error):
+            raise error
+
     @property
     def workers(self) -> dict[int, str]:
         jobs = {job.name: dict(job.tasks) for job in self._server_def.cluster.job}
@@ -38,9 +42,8 @@ class Handler:
     ) -> Iterator[None]:
         try:
             yield
-        except tf.errors.UnavailableError as error:
-            if worker_device_name not in str(error):
-                raise
+        except tf.errors.OpError as error:
+            self._validate_preemption_failure(error)
             on_failure_fn(error)
             self.connected.append(self.workers)
             on_recovery_fn()
@@ -64,6 +67,8 @@ class Worker:
         ):
             if closure == "is lost":
                 raise tf.errors.UnavailableError(None, None, self.device_name)
+            if isinstance(closure, Exception):
+                raise closure
             self.done.append(closure)
 
     def _on_closure_failure(self, closure: Any, error: Exception) -> None:
@@ -125,6 +130,19 @@ def test_a_worker_that_is_lost_is_out_of_the_cluster_until_it_answers(monkeypatc
     assert (worker.recoveries, fleet.members.present) == (1, {0, 1, 2})
     worker._process_closure("another")
     assert worker.done == ["another"]
+
+
+def test_a_worker_that_dies_as_it_reads_a_request_is_lost(monkeypatch) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+    worker, parse = fleet.workers[1], "Unable to parse request"
+    cut_off = tf.errors.InternalError(None, None, f"{parse}\nfrom {worker.device_name}")
+    fleet.answers = iter([True])
+    worker._process_closure(cut_off)
+    assert (worker.put_back, worker.recoveries) == ([cut_off], 1)
+
+    for message in (parse, f"division by zero on {worker.device_name}"):
+        with pytest.raises(tf.errors.InternalError):
+            worker._process_closure(tf.errors.InternalError(None, None, message))
 
 
 def test_one_that_comes_back_does_not_wait_for_others_that_are_lost(monkeypatch) -> None:
