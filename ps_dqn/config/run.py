@@ -153,6 +153,11 @@ class ParameterServer:
         """Whether workers push in rounds, and wait for each other."""
         return self.aggregation in ROUNDS
 
+    @property
+    def pushes_are_exact(self) -> bool:
+        """Whether a push takes along all of its vector, as it is."""
+        return self.push_wire_dtype == "float32" and self.push_top_k == 1.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:

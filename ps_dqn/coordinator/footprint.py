@@ -9,8 +9,9 @@ from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
 
 # Vectors of all parameters that a task has at the same time, at the least. A parameter server:
-# online, target, average, momentum. A worker: online, target, Adam's two, gradient, change. The
-# coordinator: those of a checkpoint, and the first ones.
+# online, target, average, momentum. A worker: online, target, Adam's two, gradient, change; and the
+# change that it keeps until a snapshot has it, where they are taken. The coordinator: those of a
+# checkpoint, and the first ones.
 _OF_SERVERS, _OF_A_WORKER, _OF_THE_COORDINATOR = 4, 6, 5
 
 
@@ -46,7 +47,8 @@ def check(
         )
     copies = _OF_THE_COORDINATOR
     if not is_remote:
-        copies += _OF_SERVERS + _OF_A_WORKER * workers
+        keeps = config.faults.snapshot_period > 0 and config.parameter_server.pushes_are_exact
+        copies += _OF_SERVERS + (_OF_A_WORKER + keeps) * workers
     parameters = copies * 4 * _least_parameters(config, environment)
     if parameters > limit.nbytes:
         sizes = ",".join(map(str, config.network.hidden_sizes))

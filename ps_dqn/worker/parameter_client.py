@@ -63,7 +63,7 @@ class ParameterClient:
         self.kept = KeptPushes()
         self._target = np.zeros(self._starts[-1], np.float32)
         self.go_on(session, has_same_log=False)
-        self._is_exact = options.push_wire_dtype == "float32" and options.push_top_k == 1.0
+        self._is_exact = options.pushes_are_exact
         self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
         self._left_over = self._residual
         self._wait_anew()

@@ -51,17 +51,20 @@ def test_sequences_and_rollouts_take_less() -> None:
 
 def test_parameters() -> None:
     weights = 10 * 100 + 100 * 50 + 50 * 2
-    # Of a server 4, of each worker 6, of the coordinator 5 vectors.
-    needed = (4 + 2 * 6 + 5) * 4 * weights
+    # Of a server 4, of each worker 7, of the coordinator 5 vectors.
+    needed = (4 + 2 * 7 + 5) * 4 * weights
     small = {"batch_size": 1, "local_updates": 1, "hidden_sizes": (100, 50)}
     check(needed, **small)
     assert refusal(needed - 1, **small) == (
-        "--hidden_sizes=100,50: the parameters take 500.4 KiB in all tasks here, and there are "
-        "500.4 KiB of the machine: make layers smaller"
+        "--hidden_sizes=100,50: the parameters take 548.0 KiB in all tasks here, and there are "
+        "548.0 KiB of the machine: make layers smaller"
     )
     check(5 * 4 * weights, is_remote=True, **small)
+    # Workers that keep nothing for snapshots, or keep fewer bytes.
+    for others in ({"snapshot_period": 0.0}, {"push_top_k": 0.1}, {"push_wire_dtype": "float16"}):
+        check(needed - 2 * 4 * weights, **others, **small)
     # What comes before the dense layers of others is not known here.
-    check((4 + 2 * 6 + 5) * 4 * (100 * 50 + 50 * 2), IMAGES, network="nature", **small)
+    check((4 + 2 * 7 + 5) * 4 * (100 * 50 + 50 * 2), IMAGES, network="nature", **small)
     check(10**6, network="my_package:build", batch_size=1)
 
 

@@ -1,5 +1,6 @@
 """What may happen to a training: the scenarios of the suite of faults and of its report."""
 
+import contextlib
 import functools
 import signal
 import time
@@ -57,7 +58,30 @@ def cut_off(name: str, seconds: float, chains: Sequence[str], *rule: str) -> Har
     """What a task is sent, or sends, is lost or refused for so long."""
 
     def harm(trial: Trial) -> None:
-        with trial.ruled(name, chains, *rule):
+        with trial.harmed_by(trial.places.ruled(name, chains, *rule)):
+            time.sleep(seconds)
+
+    return harm
+
+
+def cut_off_from(name: str, other: str, seconds: float) -> Harm:
+    """What a task sends to another one is lost for so long; others hear it, and it hears all."""
+
+    def harm(trial: Trial) -> None:
+        rule = ("-d", trial.places.address(other), *DROP)
+        with trial.harmed_by(trial.places.ruled(name, ("OUTPUT",), *rule)):
+            time.sleep(seconds)
+
+    return harm
+
+
+def slowed(rate: str, seconds: float, *names: str) -> Harm:
+    """They send no faster than this for so long."""
+
+    def harm(trial: Trial) -> None:
+        with contextlib.ExitStack() as stack:
+            for name in names:
+                stack.enter_context(trial.harmed_by(trial.places.slowed(name, rate)))
             time.sleep(seconds)
 
     return harm
@@ -93,7 +117,9 @@ SCENARIOS = (
         killed("worker-1", "ps-0"),
         loses_updates=True,
     ),
+    local("a worker stopped for good, --restart", stopped("worker-1"), RESTART),
     local("the parameter server killed, --restart", killed("ps-0"), RESTART),
+    local("the parameter server stopped for good, --restart", stopped("ps-0"), RESTART),
     local(
         "the coordinator killed, --restart",
         killed("coordinator"),
@@ -116,6 +142,7 @@ SCENARIOS = (
         tested_by="test_restart",
     ),
     remote("a remote worker killed", replaced("worker-1")),
+    remote("all remote workers killed", replaced("worker-0", "worker-1")),
     remote("a remote worker told to leave", replaced("worker-1", number=signal.SIGTERM)),
     remote(
         "a remote worker stopped for 30 s",
@@ -130,17 +157,37 @@ SCENARIOS = (
         tested_by="test_stalls",
     ),
     remote(
+        "a remote worker and a remote parameter server killed",
+        replaced("worker-1", "ps-0"),
+        loses_updates=True,
+    ),
+    remote(
         "the coordinator of remote tasks killed",
         replaced("coordinator"),
         tested_by="test_lost_coordinator",
     ),
     remote("all remote tasks 25 ms away", lambda trial: None, delay=0.025, length=0.4),
+    remote("all remote tasks 100 ms away", lambda trial: None, delay=0.1, length=0.2),
     apart("a worker cut off for 10 s", cut_off("worker-1", 10.0, BOTH_WAYS, *DROP)),
     apart("a worker cut off for 60 s", cut_off("worker-1", 60.0, BOTH_WAYS, *DROP), length=5.0),
     apart("a worker heard by nobody for 10 s", cut_off("worker-1", 10.0, ("OUTPUT",), *DROP)),
+    apart("a worker refused for 10 s", cut_off("worker-1", 10.0, ("INPUT",), *RESET)),
+    apart(
+        "a worker not heard by the parameter server for 30 s",
+        cut_off_from("worker-1", "ps-0", 30.0),
+        length=3.0,
+    ),
     apart("the parameter server cut off for 10 s", cut_off("ps-0", 10.0, BOTH_WAYS, *DROP)),
     apart("the parameter server cut off for 60 s", cut_off("ps-0", 60.0, BOTH_WAYS, *DROP)),
+    apart(
+        "the parameter server heard by nobody for 10 s", cut_off("ps-0", 10.0, ("OUTPUT",), *DROP)
+    ),
     apart("the parameter server refused for 10 s", cut_off("ps-0", 10.0, ("INPUT",), *RESET)),
     apart("the coordinator cut off for 10 s", cut_off("chief-0", 10.0, BOTH_WAYS, *DROP)),
     apart("the coordinator cut off for 60 s", cut_off("chief-0", 60.0, BOTH_WAYS, *DROP)),
+    apart("the coordinator refused for 10 s", cut_off("chief-0", 10.0, ("INPUT",), *RESET)),
+    apart(
+        "10 Mbit/s for 10 s",
+        slowed("10mbit", 10.0, "ps-0", "worker-0", "worker-1"),
+    ),
 )

@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,9 +129,9 @@ class Trial:
             self._commands.append(self._tasks[name])
 
     @contextlib.contextmanager
-    def ruled(self, name: str, chains: Sequence[str], *rule: str) -> Iterator[None]:
-        """Does harm to what a remote task is sent or sends; see `Places.ruled`."""
-        with self.places.ruled(name, chains, *rule):
+    def harmed_by(self, network: contextlib.AbstractContextManager[None]) -> Iterator[None]:
+        """While the network of `places` does something to what remote tasks send or are sent."""
+        with network:
             self._harmed()
             yield
 
