@@ -42,7 +42,8 @@ class Environment:
         60.0,
         "A step or reset of an environment that takes longer has failed. With vectorization=async "
         "the environments' processes are ended, and they are made anew; else the worker says where "
-        "it hangs and ends, and is started again (seconds).",
+        "it hangs and ends, and is started again. One that takes longer to be made, or for its "
+        "first steps before a run, is refused (seconds).",
         low=0.1,
         finite=False,
     )

@@ -6,9 +6,9 @@ import sys
 import warnings
 
 from cluster import server
-from ps_dqn import environments, user_code
+from ps_dqn import user_code
 from ps_dqn.config import Config
-from ps_dqn.coordinator import footprint, process
+from ps_dqn.coordinator import first_look, footprint, process
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -16,10 +16,6 @@ from ps_dqn.replay import budget
 from ps_dqn.replay import plan as planning
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoints
-
-# A step of one environment that takes as long as this is worth being made while learning (seconds).
-SLOW_STEP = 0.001
-
 
 # Flags of the run that are divided by its workers.
 SHARED = ("--replay_capacity=", "--min_replay_size=")
@@ -60,7 +56,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
         The command, for each worker its share; what it acts in; what people should know.
     """
     num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
-    config, environment = look_at_environment(command.config.shared_by(num_workers))
+    config, environment = first_look.at_environment(command.config.shared_by(num_workers))
     footprint.check(config, environment, num_workers, is_remote)
     module, colon, _ = config.network.network.partition(":")
     if colon:
@@ -108,32 +104,6 @@ def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config,
             raise UsageError(f"each of {num_workers} workers has its share: {error}") from None
         raise
     return config, [plan.describe()]
-
-
-def look_at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
-    """Refuses what cannot be acted or evaluated in, and settles `--overlap=auto`.
-
-    Raises:
-        UsageError: with the flag, its value and what to do.
-    """
-    options = config.parameter_server
-    if options.overlap == "auto":
-        spec, seconds = environments.describe_and_time(config.environment)
-        is_worth_it = seconds >= SLOW_STEP and config.replay.replay != "rollout"
-        options = dataclasses.replace(options, overlap="on" if is_worth_it else "off")
-        config = dataclasses.replace(config, parameter_server=options)
-    else:
-        spec = environments.describe(config.environment)
-    if config.environment.eval_env_kwargs:
-        other = environments.describe(config.environment.in_evaluations)
-        shown = (spec.observation_shape, spec.num_actions)
-        if (other.observation_shape, other.num_actions) != shown:
-            raise UsageError(
-                f"--eval_env_kwargs={config.environment.eval_env_kwargs}: observations are "
-                f"{other.observation_shape}, actions {other.num_actions}, and {shown[0]} and "
-                f"{shown[1]} in training: they must be alike"
-            )
-    return config, spec
 
 
 def _announcement(command: Command, environment: EnvironmentSpec) -> str:

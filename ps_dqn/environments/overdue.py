@@ -4,13 +4,14 @@ Nothing interrupts them, and whoever waits for them would wait for good. So the 
 it is of this machine the coordinator starts another, elsewhere whoever has started it does.
 """
 
+import multiprocessing
 import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 EXIT_CODE = 1
 # From one look to the next (seconds); a call must be overdue in two of them, since the process may
@@ -35,8 +36,8 @@ def begins(limit: float) -> None:
     _under_way[threading.get_ident()] = _Call(time.monotonic(), limit, None)
 
 
-def goes_on(write_down: Callable[[str], None]) -> None:
-    """It comes to the next of them, whose failure this writes down."""
+def goes_on(write_down: Callable[[str], None] | None) -> None:
+    """It comes to the next of them, whose failure this writes down where it is made already."""
     thread = threading.get_ident()
     if call := _under_way.get(thread):
         _under_way[thread] = _Call(time.monotonic(), call.limit, write_down)
@@ -52,6 +53,13 @@ def watch() -> None:
     threading.Thread(target=_watch, name="environments", daemon=True).start()
 
 
+def end_process(code: int) -> NoReturn:
+    """Ends this process although a thread of it hangs, and those that environments are in."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    os._exit(code)
+
+
 def _watch() -> None:
     before: set[tuple[int, _Call]] = set()
     while True:
@@ -59,7 +67,7 @@ def _watch() -> None:
         late = _late()
         for thread, call in before & late:
             _say(thread, call)
-            os._exit(EXIT_CODE)
+            end_process(EXIT_CODE)
         before = late
 
 

@@ -6,7 +6,7 @@ import math
 import multiprocessing
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
@@ -15,6 +15,8 @@ from ps_dqn.config import Environment
 from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.environments import making, overdue
 from ps_dqn.environments.guard import INFO
+
+_Returned = TypeVar("_Returned")
 
 _NONE = np.zeros(0, np.int64)
 # What a vector raises whose processes do not answer, or are gone.
@@ -64,8 +66,8 @@ class Environments:
             UsageError: they cannot be made, or a DQN cannot act in them.
         """
         self._make = functools.partial(making.make_vector, config, num_envs, folder)
-        self._env = self._make()
         self._timeout = config.env_timeout
+        self._env = self._within_time(self._make)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.spec = making.spec_of(self._env)
         self._action_start = int(making.actions_of(self._env).start)
@@ -140,7 +142,7 @@ class Environments:
             return self._env.step_wait(timeout=self._timeout)
         return self._within_time(self._env.step, actions)
 
-    def _within_time(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _within_time(self, call: Callable[..., _Returned], *args: Any, **kwargs: Any) -> _Returned:
         overdue.begins(self._timeout)
         try:
             return call(*args, **kwargs)
@@ -178,7 +180,7 @@ class Environments:
         self.failures[kind] += 1
         before, failed_envs = self.observations, np.flatnonzero(~self._failed)
         _abandon(self._env)
-        self._env = self._make()
+        self._env = self._within_time(self._make)
         self.reset(int(self._reset_seeds.integers(2**31)))
         nothing = np.zeros(self.num_envs, np.bool_)
         return Step(

@@ -18,11 +18,11 @@ import numpy as np
 
 overdue.PERIOD = 0.1
 overdue.watch()
-mark, folder, timeout = sys.argv[1:]
+kwargs, folder, timeout = sys.argv[1:]
 environments = Environments(
     Environment(
         env_id="Hanging-v0", env_module="support.hanging_env", vectorization="sync",
-        env_kwargs='{"mark": "%s"}' % mark, env_timeout=float(timeout),
+        env_kwargs=kwargs, env_timeout=float(timeout),
     ),
     num_envs=2, folder=folder,
 )
@@ -33,16 +33,17 @@ print("returned")
 """
 
 
-def hang(folder: pathlib.Path, timeout: float, hangs: bool) -> subprocess.CompletedProcess:
+def hang(folder: pathlib.Path, timeout: float, hangs_in: str) -> subprocess.CompletedProcess:
     mark = folder / "mark"
-    if hangs:
+    if hangs_in == "step":
         mark.touch()
-    command = [sys.executable, "-c", HANGS, str(mark), str(folder), str(timeout)]
+    kwargs = json.dumps({"mark": str(mark), "hangs_in": hangs_in})
+    command = [sys.executable, "-c", HANGS, kwargs, str(folder), str(timeout)]
     return subprocess.run(command, capture_output=True, text=True, cwd=TESTS, timeout=120)
 
 
 def test_the_process_ends_and_says_where_it_hangs(tmp_path):
-    ended = hang(tmp_path, timeout=1.5, hangs=True)
+    ended = hang(tmp_path, timeout=1.5, hangs_in="step")
     assert ended.returncode == overdue.EXIT_CODE, ended.stderr
     assert "time.sleep(10_000)" in ended.stderr
     last = ended.stderr.splitlines()[-1]
@@ -55,8 +56,15 @@ def test_the_process_ends_and_says_where_it_hangs(tmp_path):
     assert sum(map(len, content["episodes"])) > 500
 
 
+def test_one_that_is_never_made_ends_it_too(tmp_path):
+    ended = hang(tmp_path, timeout=1.5, hangs_in="__init__")
+    assert ended.returncode == overdue.EXIT_CODE, ended.stderr
+    assert "time.sleep(10_000)" in ended.stderr
+    assert "did not return within --env_timeout=1.5 s" in ended.stderr.splitlines()[-1]
+
+
 def test_it_goes_on_where_all_return(tmp_path):
-    ended = hang(tmp_path, timeout=60, hangs=False)
+    ended = hang(tmp_path, timeout=60, hangs_in="")
     assert (ended.returncode, ended.stdout) == (0, "returned\n"), ended.stderr
 
 

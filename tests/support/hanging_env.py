@@ -1,4 +1,4 @@
-"""An environment that hangs once: the first process that takes a mark away never returns."""
+"""An environment that hangs: in the process that takes a mark away, or where it is told to."""
 
 import pathlib
 import time
@@ -16,13 +16,15 @@ class Hanging(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, mark: str = ""):
-        self._mark, self._steps = pathlib.Path(mark), 0
+    def __init__(self, mark: str = "", hangs_in: str = ""):
+        self._mark, self._steps, self._hangs_in = pathlib.Path(mark), 0, hangs_in
+        self._hang("__init__")
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
+        self._hang("reset")
         return self._observe(), {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -30,6 +32,10 @@ class Hanging(gymnasium.Env):
         if self._steps > STEPS_BEFORE and self._takes_the_mark():
             time.sleep(10_000)
         return self._observe(), 1.0, self._steps % 10 == 0, False, {}
+
+    def _hang(self, where: str) -> None:
+        if where == self._hangs_in:
+            time.sleep(10_000)
 
     def _takes_the_mark(self) -> bool:
         try:

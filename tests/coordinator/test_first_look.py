@@ -1,14 +1,17 @@
 """What is settled before a run: whether steps overlap, and what evaluations are made in."""
 
+import json
+import pathlib
 import time
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from support import programs
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator import start
+from ps_dqn.coordinator import first_look
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.actor import Evaluation
 
@@ -31,12 +34,12 @@ class Waiting(gymnasium.Env):
         return np.zeros(self._size, np.float32), 1.0, False, False, {}
 
 
-gymnasium.register("TestStart/Waiting-v0", Waiting, disable_env_checker=True)
+gymnasium.register("TestFirstLook/Waiting-v0", Waiting, disable_env_checker=True)
 
 
 def overlap(**values: Any) -> str:
-    config = Config.from_values({"env_id": "TestStart/Waiting-v0", **values})
-    return start.look_at_environment(config)[0].parameter_server.overlap
+    config = Config.from_values({"env_id": "TestFirstLook/Waiting-v0", **values})
+    return first_look.at_environment(config)[0].parameter_server.overlap
 
 
 def test_slow_environments_are_stepped_while_workers_learn() -> None:
@@ -64,7 +67,7 @@ def test_rollouts_are_learned_from_before_the_next_steps() -> None:
 
 
 def evaluated_in(kwargs: str) -> Config:
-    return Config.from_values({"env_id": "TestStart/Waiting-v0", "eval_env_kwargs": kwargs})
+    return Config.from_values({"env_id": "TestFirstLook/Waiting-v0", "eval_env_kwargs": kwargs})
 
 
 def test_evaluations_have_keyword_arguments_of_their_own() -> None:
@@ -79,9 +82,28 @@ def test_evaluations_have_keyword_arguments_of_their_own() -> None:
 
 def test_evaluations_in_something_else_are_refused() -> None:
     with pytest.raises(UsageError, match=r'--eval_env_kwargs=\{"size": 3\}: observations'):
-        start.look_at_environment(evaluated_in('{"size": 3}'))
-    _, same = start.look_at_environment(evaluated_in('{"wait": 0.0}'))
+        first_look.at_environment(evaluated_in('{"size": 3}'))
+    _, same = first_look.at_environment(evaluated_in('{"wait": 0.0}'))
     assert same.observation_shape == (2,)
     for text, words in (("{", "not JSON"), ("[]", "must be a JSON object")):
         with pytest.raises(UsageError, match=f"--eval_env_kwargs=.*{words}"):
             evaluated_in(text)
+
+
+@pytest.mark.parametrize("where", ["__init__", "reset"])
+def test_an_environment_that_never_returns_is_refused_before_there_is_a_run(
+    tmp_path: pathlib.Path, where: str
+) -> None:
+    hangs = json.dumps({"hangs_in": where})
+    flags = ["--env_module=support.hanging_env", "--env_id=Hanging-v0", f"--env_kwargs={hangs}"]
+    command = ["-m", "ps_dqn.coordinator", *flags, "--env_timeout=6"]
+    ended = programs.run_python(command, tmp_path)
+    assert ended.returncode == 2
+    assert ended.stdout == (
+        "Hanging-v0 takes longer than 5 s to be made and for its first steps (--env_timeout=6)\n"
+    )
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("error: --env_id=Hanging-v0: it does not return within --env_timeout=6 ")
+    assert "in _hang (" in line
+    assert "hanging_env.py:" in line
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,84 @@
+"""A first look at what is acted in, before there is a run directory or any task."""
+
+import contextlib
+import dataclasses
+import sys
+import threading
+from collections.abc import Iterator
+
+from flags import command_line
+from ps_dqn import environments
+from ps_dqn.config import Config, Environment
+from ps_dqn.environments import EnvironmentSpec, overdue
+from ps_dqn.errors import UsageError
+
+# A step of one environment that takes as long as this is worth being made while learning (seconds).
+SLOW_STEP = 0.001
+# People hear of what takes longer (seconds).
+PATIENCE = 5.0
+
+
+def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
+    """Refuses what cannot be acted or evaluated in, and settles `--overlap=auto`.
+
+    Raises:
+        UsageError: with the flag, its value and what to do.
+    """
+    options = config.parameter_server
+    if options.overlap == "auto":
+        with _in_time(config.environment):
+            spec, seconds = environments.describe_and_time(config.environment)
+        is_worth_it = seconds >= SLOW_STEP and config.replay.replay != "rollout"
+        options = dataclasses.replace(options, overlap="on" if is_worth_it else "off")
+        config = dataclasses.replace(config, parameter_server=options)
+    else:
+        with _in_time(config.environment):
+            spec = environments.describe(config.environment)
+    if config.environment.eval_env_kwargs:
+        with _in_time(config.environment.in_evaluations):
+            other = environments.describe(config.environment.in_evaluations)
+        shown = (spec.observation_shape, spec.num_actions)
+        if (other.observation_shape, other.num_actions) != shown:
+            raise UsageError(
+                f"--eval_env_kwargs={config.environment.eval_env_kwargs}: observations are "
+                f"{other.observation_shape}, actions {other.num_actions}, and {shown[0]} and "
+                f"{shown[1]} in training: they must be alike"
+            )
+    return config, spec
+
+
+@contextlib.contextmanager
+def _in_time(options: Environment) -> Iterator[None]:
+    """Says what takes long, and refuses an environment that does not return, which nothing ends."""
+    returned = threading.Event()
+    watching = (options, threading.get_ident(), returned)
+    threading.Thread(target=_watch, args=watching, name="first look", daemon=True).start()
+    try:
+        yield
+    finally:
+        returned.set()
+
+
+def _watch(options: Environment, thread: int, returned: threading.Event) -> None:
+    limit = options.env_timeout
+    if returned.wait(min(PATIENCE, limit)):
+        return
+    if limit > PATIENCE:
+        more = f"longer than {PATIENCE:g} s to be made and for its first steps"
+        print(f"{options.env_id} takes {more} (--env_timeout={limit:g})", flush=True)
+        if returned.wait(min(limit - PATIENCE, threading.TIMEOUT_MAX)):
+            return
+    where = _place(thread)
+    command_line.say_refusal(
+        f"--env_id={options.env_id}: it does not return within --env_timeout={limit:g} s, and is "
+        f"{where}: make it quicker, or wait for longer"
+    )
+    overdue.end_process(command_line.WRONG_USAGE)
+
+
+def _place(thread: int) -> str:
+    """Where a thread is."""
+    frame = sys._current_frames().get(thread)
+    if frame is None:
+        return "gone"
+    return f"in {frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})"
