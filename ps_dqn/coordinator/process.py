@@ -98,6 +98,8 @@ class _CoordinatorProcess:
                 return self._signals.exit_code(is_over=False)  # everything was told to stop
         except Exception as error:
             traceback.print_exc()  # into the log
+            if (code := self._signals.told_code) is not None:
+                return code
             log = self._prepared.log
             self._say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
         folder = self._prepared.command.folder

@@ -84,6 +84,14 @@ class Signals:
             return 0
         return _exit_code(self.received)
 
+    @property
+    def told_code(self) -> int | None:
+        """The exit code of a signal that came while there was nothing to stop, if one did.
+
+        Whatever fails after it is its doing: an import makes another error of its exception.
+        """
+        return _exit_code(self._told) if self._told else None
+
     def _handle(self, number: int, frame: object) -> None:
         if self.received or self._stop is None:
             self._told = number

@@ -6,7 +6,7 @@ import sys
 import pytest
 from support.processes import Processes
 
-from ps_dqn.run.signals import START_AGAIN
+from ps_dqn.run.signals import START_AGAIN, Signals
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="blocks in the C library")
 
@@ -96,3 +96,12 @@ print("went on", flush=True)
     assert running.ended() == 130, running.text
     assert running.count("goes on") == 1
     assert running.count("went on") == running.count("never") == 0
+
+
+def test_what_fails_after_a_signal_at_the_start_has_its_exit_code(monkeypatch) -> None:
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    signals = Signals(print, lambda: 0.0)
+    assert signals.told_code is None
+    with pytest.raises(SystemExit):  # of which an import may make an ImportError
+        signals._handle(signal.SIGHUP, None)
+    assert signals.told_code == 129

@@ -98,6 +98,7 @@ SCENARIOS = (
     local(
         "a worker killed three times",
         again_and_again("worker-1", "rounds wait for worker 1 again: it pushes"),
+        length=1.5,
     ),
     local("all workers killed", killed("worker-0", "worker-1")),
     local("a worker stopped for good", stopped("worker-1"), tested_by="test_stalls"),
