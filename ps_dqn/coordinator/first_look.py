@@ -68,17 +68,14 @@ def _watch(options: Environment, thread: int, returned: threading.Event) -> None
         print(f"{options.env_id} takes {more} (--env_timeout={limit:g})", flush=True)
         if returned.wait(min(limit - PATIENCE, threading.TIMEOUT_MAX)):
             return
-    where = _place(thread)
     command_line.say_refusal(
         f"--env_id={options.env_id}: it does not return within --env_timeout={limit:g} s, and is "
-        f"{where}: make it quicker, or wait for longer"
+        f"in {_place(thread)}: make it quicker, or wait for longer"
     )
     overdue.end_process(command_line.WRONG_USAGE)
 
 
 def _place(thread: int) -> str:
-    """Where a thread is."""
-    frame = sys._current_frames().get(thread)
-    if frame is None:
-        return "gone"
-    return f"in {frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})"
+    """The line of code that a thread is at."""
+    frame = sys._current_frames()[thread]
+    return f"{frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})"

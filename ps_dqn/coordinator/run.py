@@ -180,8 +180,9 @@ def _wait_for_tasks(context: RunContext, reconnecting: bool) -> tuple[int, ...]:
         present = remote.wait_until_serving(spec, context.say, least, limit, advice)
     except TimeoutError as error:
         raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
-    there = [task for task in spec.tasks() if task.job == "ps" or task.index in present]
-    context.watchdog.heard(there)
+    context.watchdog.heard(
+        task for task in spec.tasks() if task.job == "ps" or task.index in present
+    )
     return present
 
 

@@ -52,10 +52,10 @@ class Watchdog:
         self._options, self._cluster, self._say = options, cluster, say
         spec = placement.spec
         self._addresses = {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
+        self._servers = watch.Watch(self._addresses)
         self.peers: dict[Task, Peer] = {}  # where others start them
         # Tasks that were given up, and do not answer yet; the processes of those that are ours.
         self._silent: dict[Task, int] = {}
-        self._servers: watch.Watch | None = None
         self._in_flight: InFlight | None = None
         self._overdue: set[int] = set()  # workers that were given up with the closure they have
         self._unheard: set[Task] = set()  # tasks that were given up with what they are asked
@@ -66,10 +66,7 @@ class Watchdog:
     @contextlib.contextmanager
     def looking(self) -> Iterator[threading.Thread]:
         """Looks until the block ends, on the thread that it gives."""
-        self._servers = watch.Watch(self._addresses)
-        thread = threading.Thread(
-            target=self._run, args=[self._servers], name="watchdog", daemon=True
-        )
+        thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
         thread.start()
         try:
             yield thread
@@ -79,8 +76,7 @@ class Watchdog:
     def heard(self, tasks: Iterable[Task]) -> None:
         """These are there, so they are missed once they stand still; on any thread."""
         for task in tasks:
-            if self._servers is not None:
-                self._servers.heard(task)
+            self._servers.heard(task)
 
     def follow(self, in_flight: InFlight | None) -> None:
         """Looks at these closures too, from now on; None: at no closures."""
@@ -137,17 +133,17 @@ class Watchdog:
             self._give_up(task, f"{task} has not said what it was asked in {seconds[task]:.0f} s")
         self._unheard = late
 
-    def _run(self, servers: watch.Watch) -> None:
+    def _run(self) -> None:
         if self._cluster is None:
             self.peers = {task: Peer(address) for task, address in self._addresses.items()}
         while not self._stopped.wait(PERIOD):
             if self._replaces:
                 self._replace()
-            silent = servers.look()
+            silent = self._servers.look()
             if self._cluster is None:
                 connections.end_silent_ones()
                 # Who has never been there is waited for, and people know.
-                silent = {task: silent[task] for task in silent if servers.has_answered(task)}
+                silent = {task: silent[task] for task in silent if self._servers.has_answered(task)}
             self.look_at_answers(silent)
             if self._in_flight is not None:
                 self.look_at_closures(self._in_flight)

@@ -71,8 +71,8 @@ class Signals:
                 inside a destructor.
         """
         self._stop = stop
-        if stop is not None and self._told:
-            raise SystemExit(_exit_code(self._told))
+        if stop is not None and (code := self.told_code) is not None:
+            raise SystemExit(code)
 
     def exit_code(self, is_over: bool) -> int:
         """The exit code of a run that ended in good order.

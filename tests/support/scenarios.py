@@ -187,8 +187,5 @@ SCENARIOS = (
     apart("the coordinator cut off for 10 s", cut_off("chief-0", 10.0, BOTH_WAYS, *DROP)),
     apart("the coordinator cut off for 60 s", cut_off("chief-0", 60.0, BOTH_WAYS, *DROP)),
     apart("the coordinator refused for 10 s", cut_off("chief-0", 10.0, ("INPUT",), *RESET)),
-    apart(
-        "10 Mbit/s for 10 s",
-        slowed("10mbit", 10.0, "ps-0", "worker-0", "worker-1"),
-    ),
+    apart("10 Mbit/s for 10 s", slowed("10mbit", 10.0, "ps-0", "worker-0", "worker-1")),
 )

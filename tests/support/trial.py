@@ -195,8 +195,8 @@ class Trial:
         assert descriptors <= MOST_NEW_DESCRIPTORS, grown
         assert memory <= MOST_NEW_MEMORY, grown
         detect, recover = self._times()
-        # Both take part; how soon is the report's to say.
-        assert "workers 2/2" in [each for each in self.running.lines if "updates/s" in each][-1]
+        last = [line for line in self.running.lines if "updates/s" in line][-1]
+        assert "workers 2/2" in last, self.running.text  # how soon is the report's to say
         return Row(
             self._scenario.name,
             self._seed,
