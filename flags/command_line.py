@@ -39,13 +39,8 @@ def new_flags() -> absl_flags.FlagValues:
 
 def refuse(error: object) -> NoReturn:
     """Says what is wrong in one line and leaves with the exit code for wrong usage."""
-    say_refusal(error)
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(WRONG_USAGE)
-
-
-def say_refusal(error: object) -> None:
-    """Says what is wrong in one line."""
-    print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
 
 def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:

@@ -6,11 +6,11 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from flags import command_line
 from ps_dqn import environments
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import EnvironmentSpec, overdue
 from ps_dqn.errors import UsageError
+from ps_dqn.run.signals import WRONG_USAGE
 
 # A step of one environment that takes as long as this is worth being made while learning (seconds).
 SLOW_STEP = 0.001
@@ -68,11 +68,13 @@ def _watch(options: Environment, thread: int, returned: threading.Event) -> None
         print(f"{options.env_id} takes {more} (--env_timeout={limit:g})", flush=True)
         if returned.wait(min(limit - PATIENCE, threading.TIMEOUT_MAX)):
             return
-    command_line.say_refusal(
-        f"--env_id={options.env_id}: it does not return within --env_timeout={limit:g} s, and is "
-        f"in {_place(thread)}: make it quicker, or wait for longer"
+    print(
+        f"error: --env_id={options.env_id}: it does not return within --env_timeout={limit:g} s, "
+        f"and is in {_place(thread)}: make it quicker, or wait for longer",
+        file=sys.stderr,
+        flush=True,
     )
-    overdue.end_process(command_line.WRONG_USAGE)
+    overdue.end_process(WRONG_USAGE)
 
 
 def _place(thread: int) -> str:

@@ -90,11 +90,10 @@ def test_evaluations_in_something_else_are_refused() -> None:
             evaluated_in(text)
 
 
-@pytest.mark.parametrize("where", ["__init__", "reset"])
 def test_an_environment_that_never_returns_is_refused_before_there_is_a_run(
-    tmp_path: pathlib.Path, where: str
+    tmp_path: pathlib.Path,
 ) -> None:
-    hangs = json.dumps({"hangs_in": where})
+    hangs = json.dumps({"hangs_in": "reset"})
     flags = ["--env_module=support.hanging_env", "--env_id=Hanging-v0", f"--env_kwargs={hangs}"]
     command = ["-m", "ps_dqn.coordinator", *flags, "--env_timeout=6"]
     ended = programs.run_python(command, tmp_path)
