@@ -15,8 +15,6 @@ JOBS = ("chief", "ps", "worker")
 MOST_LOCAL = 256
 # A name, an IPv4 address, or an IPv6 address in brackets.
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]")
-# Hold the ports that this process gave to its tasks.
-_reservations: list[socket.socket] = []
 
 
 class ClusterSpecError(ValueError):
@@ -161,7 +159,7 @@ def _reserved_port() -> int:
             if error.errno != errno.EADDRINUSE:
                 raise
             continue  # another cluster was quicker
-        _reservations.append(reservation)
+        reservation.detach()  # held for as long as this process lives
         return port
 
 

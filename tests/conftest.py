@@ -23,11 +23,8 @@ THREADS = {"intra_op_threads": 1, "inter_op_threads": 4}
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes run tests: two, whose real clusters keep a small machine busy.
-
-    Slow tests run one by one: they measure, fill the machine, or make its networks and images.
-    """
-    return 1 if config.option.markexpr == "slow" else 2
+    """How many processes run tests: two, whose real clusters keep a small machine busy."""
+    return 2
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:

@@ -118,7 +118,7 @@ class Running:
             # The end is looked at first: what was written before it is then already read.
             ended = not self._reader.is_alive()
             line = next((line for line in list(self.lines) if text in line), None)
-            assert line or not ended, f"ended without a line with {text!r}:\n{self.text}"
+            assert line or not ended, f"ended without a line with {text!r}:\n{self._end()}"
             return line
 
         return until(found, seconds, f"a line with {text!r} after\n{self.text}") or ""
@@ -141,6 +141,16 @@ class Running:
         self._reader.join(5.0)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+    def _end(self) -> str:
+        """What is known of an end that nobody expected: exit code, output, the end of its log."""
+        said = f"exit code {self.process.wait(5.0)}, after\n{self.text}"
+        where = "run directory "
+        folder = next((line[len(where) :] for line in self.lines if line.startswith(where)), "")
+        log = pathlib.Path(folder, "logs", "coordinator.log")
+        if folder and log.exists():
+            said += f"\n{log.name}:\n{log.read_text(errors='replace')[-10_000:]}"
+        return said
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -91,20 +91,26 @@ local = Scenario
 remote = functools.partial(Scenario, is_remote=True)
 apart = functools.partial(remote, is_apart=True, tested_by="test_partitions")
 ON = "none is missing"
+OTHERS = "other scenarios"
 
 SCENARIOS = (
-    local("nothing", lambda trial: None),
-    local("a worker killed", killed("worker-1")),
+    local("nothing", lambda trial: None, tested_by=OTHERS),
+    local("a worker killed", killed("worker-1"), tested_by=OTHERS),
     local(
         "a worker killed three times",
         again_and_again("worker-1", "rounds wait for worker 1 again: it pushes"),
-        length=1.5,
+        length=2.0,
     ),
     local("all workers killed", killed("worker-0", "worker-1")),
     local("a worker stopped for good", stopped("worker-1"), tested_by="test_stalls"),
     local("the parameter server killed", killed("ps-0"), tested_by="test_lost_servers"),
     local("the parameter server killed three times", again_and_again("ps-0", ON)),
-    local("the first of two parameter servers killed", killed("ps-0"), servers=2),
+    local(
+        "the first of two parameter servers killed",
+        killed("ps-0"),
+        servers=2,
+        tested_by=OTHERS,
+    ),
     local(
         "the second of two parameter servers killed",
         killed("ps-1"),
@@ -119,7 +125,12 @@ SCENARIOS = (
         loses_updates=True,
     ),
     local("a worker stopped for good, --restart", stopped("worker-1"), RESTART),
-    local("the parameter server killed, --restart", killed("ps-0"), RESTART),
+    local(
+        "the parameter server killed, --restart",
+        killed("ps-0"),
+        RESTART,
+        tested_by="test_restart",
+    ),
     local("the parameter server stopped for good, --restart", stopped("ps-0"), RESTART),
     local(
         "the coordinator killed, --restart",
@@ -142,7 +153,7 @@ SCENARIOS = (
         loses_updates=True,
         tested_by="test_restart",
     ),
-    remote("a remote worker killed", replaced("worker-1")),
+    remote("a remote worker killed", replaced("worker-1"), tested_by=OTHERS),
     remote("all remote workers killed", replaced("worker-0", "worker-1")),
     remote("a remote worker told to leave", replaced("worker-1", number=signal.SIGTERM)),
     remote(
@@ -151,7 +162,7 @@ SCENARIOS = (
         length=2.0,
         tested_by="test_stalls",
     ),
-    remote("a remote parameter server killed", replaced("ps-0")),
+    remote("a remote parameter server killed", replaced("ps-0"), tested_by=OTHERS),
     remote(
         "a remote parameter server stopped for 30 s",
         stopped("ps-0", seconds=30.0),
@@ -168,7 +179,13 @@ SCENARIOS = (
         tested_by="test_lost_coordinator",
     ),
     remote("all remote tasks 25 ms away", lambda trial: None, delay=0.025, length=0.4),
-    remote("all remote tasks 100 ms away", lambda trial: None, delay=0.1, length=0.2),
+    remote(
+        "all remote tasks 100 ms away",
+        lambda trial: None,
+        delay=0.1,
+        length=0.2,
+        tested_by=OTHERS,
+    ),
     apart("a worker cut off for 10 s", cut_off("worker-1", 10.0, BOTH_WAYS, *DROP)),
     apart("a worker cut off for 60 s", cut_off("worker-1", 60.0, BOTH_WAYS, *DROP), length=5.0),
     apart("a worker heard by nobody for 10 s", cut_off("worker-1", 10.0, ("OUTPUT",), *DROP)),

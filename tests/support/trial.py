@@ -50,7 +50,7 @@ class Scenario(NamedTuple):
     is_apart: bool = False  # each remote task has a network namespace of its own
     loses_updates: bool = False  # what came after the newest snapshot or checkpoint
     length: float = 1.0  # of the training, where what happens takes long
-    tested_by: str = ""  # a test of its own, which looks closer
+    tested_by: str = ""  # what looks closer, or has all of it, where it is not tested itself
 
 
 class Row(NamedTuple):
