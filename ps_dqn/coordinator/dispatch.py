@@ -52,6 +52,7 @@ class Schedule:
         self._waiters = concurrent.futures.ThreadPoolExecutor(1 if in_order else most, "waiter")
         self._news: queue.SimpleQueue[tuple[_Closure, Any] | Outcome] = queue.SimpleQueue()
         self._outstanding: dict[str, int] = {}
+        self._is_closed = False
         self.in_flight = InFlight(coordinator, lambda worker: self._news.put(Outcome(LOST, worker)))
 
     def submit(
@@ -125,8 +126,12 @@ class Schedule:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Lets the waiting threads go."""
+        """Lets the waiting threads go, and closures: TensorFlow's coordinator keeps this alive."""
+        self._is_closed = True
         self._waiters.shutdown(wait=False, cancel_futures=True)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._news.get(block=False)
 
     def _raise_what_was_lost(self) -> None:
         """In the place of TensorFlow's, which cuts off the closures of all workers first."""
@@ -145,4 +150,5 @@ class Schedule:
             value = remote.fetch()
         except Exception:
             value = None
-        self._news.put((closure, value))
+        if not self._is_closed:
+            self._news.put((closure, value))

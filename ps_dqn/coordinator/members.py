@@ -56,7 +56,7 @@ class Members:
             spec: the whole cluster.
             present: indices of the workers that it is connected to.
         """
-        cluster = coordinator._cluster
+        self._cluster = cluster = coordinator._cluster
         self._handler, self._addresses = cluster.failure_handler, spec.workers
         self._servers = spec.ps
         self._present = set(present)
@@ -75,8 +75,20 @@ class Members:
         return set(self._present)
 
     def close(self) -> None:
-        """Looks for nobody any more: the connection was lost."""
+        """Looks for nobody any more, as the connection was lost, and lets its threads end.
+
+        TensorFlow's own way to stop a cluster also cuts off the closures that are under way.
+        """
         self._is_closed = True
+        self._handler.stop()
+        for worker in self._cluster.workers:
+            worker.stop()
+        waiting = self._cluster.closure_queue
+        with waiting._queue_lock:
+            waiting._should_process_closures = False
+            waiting._closures_queued_condition.notify_all()
+            if waiting._error is not None:  # the coordinator lives on, what failed need not
+                waiting._error = waiting._error.with_traceback(None)
 
     def _follow(self, worker: Any) -> None:
         """Changes what the thread of a worker does, before it has been given a closure."""

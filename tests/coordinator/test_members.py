@@ -1,5 +1,6 @@
 """Workers that go and come, with a coordinator like TensorFlow's."""
 
+import concurrent.futures
 import contextlib
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.distribute.coordinator import cluster_coordinator
 
 from cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import members
@@ -26,6 +28,9 @@ class Handler:
     def _validate_preemption_failure(self, error: Exception) -> None:
         if not isinstance(error, tf.errors.UnavailableError) or "/job:worker" not in str(error):
             raise error
+
+    def stop(self) -> None:
+        self.is_stopped = True
 
     @property
     def workers(self) -> dict[int, str]:
@@ -59,6 +64,9 @@ class Worker:
         self.put_back: list[Any] = []
         self.recoveries = 0
 
+    def stop(self) -> None:
+        self.is_stopped = True
+
     def _process_closure(self, closure: Any) -> None:
         with self._handler.wait_on_failure(
             lambda error: self._on_closure_failure(closure, error),
@@ -88,6 +96,7 @@ class Fleet:
         self.cluster = types.SimpleNamespace(
             failure_handler=self.handler,
             workers=self.workers,
+            closure_queue=cluster_coordinator._CoordinatedClosureQueue(),
             _record_and_ignore_transient_ps_failure=self.counted.append,
         )
         coordinator: Any = types.SimpleNamespace(_cluster=self.cluster)
@@ -189,6 +198,24 @@ def test_a_connection_that_was_lost_looks_for_nobody(monkeypatch) -> None:
     with pytest.raises(SystemExit):
         fleet.workers[2]._process_closure("is lost")
     assert fleet.handler.connected == []
+
+
+def test_threads_of_a_connection_that_was_lost_end_and_what_runs_is_not_cut_off(
+    monkeypatch,
+) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+    waiting = fleet.cluster.closure_queue
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        thread = pool.submit(waiting.get)
+
+        fleet.members.close()
+
+        try:
+            assert thread.result(30) is None  # TensorFlow's sign to end
+            assert not waiting._cancellation_mgr.is_cancelled
+        finally:
+            waiting.stop()
+    assert all(each.is_stopped for each in (fleet.handler, *fleet.workers))
 
 
 SERVER = "Additional GRPC error information from remote target /job:ps"
