@@ -88,7 +88,7 @@ class Members:
             waiting._should_process_closures = False
             waiting._closures_queued_condition.notify_all()
             if waiting._error is not None:  # the coordinator lives on, what failed need not
-                waiting._error = waiting._error.with_traceback(None)
+                waiting._error.__traceback__ = None
 
     def _follow(self, worker: Any) -> None:
         """Changes what the thread of a worker does, before it has been given a closure."""

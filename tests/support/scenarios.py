@@ -129,7 +129,7 @@ SCENARIOS = (
         "the parameter server killed, --restart",
         killed("ps-0"),
         RESTART,
-        tested_by="test_restart",
+        tested_by=OTHERS,
     ),
     local("the parameter server stopped for good, --restart", stopped("ps-0"), RESTART),
     local(
