@@ -1,10 +1,16 @@
-"""Calls of TensorFlow's C API that wait for tasks, without Python's lock.
+"""What TensorFlow's own ways to speak with tasks do wrong, done otherwise.
 
 TensorFlow's own binding holds the lock while it asks a task whether it is there, and while it
 registers a function with every task. No thread of Python runs then, so nobody would see that a task
 stands still, nor hear a signal, for as long as that takes: for good, where the task never answers.
 It makes a function of each new kind of operation that runs at once, too; where that is a constant,
-it holds the lock as well.
+it holds the lock as well. The C API's calls do the same without the lock.
+
+TensorFlow copies what a closure returned with a function of two parts, one of them the worker's.
+Where a thread has such a function made while another begins to run its own, the latter reads memory
+that was just let go (the vector `function_data_` of EagerClusterFunctionLibraryRuntime grows): the
+process crashed, or a worker could not read what it was asked for. That happened at first steps,
+once in some hundreds of runs. A copy that is no function does without.
 """
 
 import contextlib
@@ -16,6 +22,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.distribute.coordinator import values
 from tensorflow.python.eager import context
 from tensorflow.python.framework import c_api_util, errors_impl
 
@@ -23,8 +30,9 @@ from cluster.spec import Task
 
 
 def install() -> None:
-    """Once this process is connected: from now on, TensorFlow registers functions this way only."""
+    """Once this process is connected: from now on, TensorFlow does so."""
     context.Context.add_c_function = _add_c_function
+    values.RemoteValueImpl._copy_to_local = _copy_to_local
 
 
 @contextlib.contextmanager
@@ -62,6 +70,13 @@ def _add_c_function(self: context.Context, function: Any) -> None:
         definition = pywrap_tf_session.TF_GetBuffer(buffer)
     with _checked() as status:
         _library().TFE_ContextAddFunctionDef(_handle(), definition, len(definition), status)
+
+
+def _copy_to_local(self: values.RemoteValueImpl) -> Any:
+    """In the place of the method of that name; what a closure returned, as arrays."""
+    if self._values is None:  # it returns nothing
+        return None
+    return tf.nest.map_structure(lambda tensor: tensor.numpy(), self._values)
 
 
 @contextlib.contextmanager
