@@ -15,6 +15,9 @@ from ps_dqn.errors import UsageError
 
 MANIFESTS = pathlib.Path(k8s.__file__).resolve().parent
 OVERLAYS = ("base", "local", "cpu-fleet", "gpu-worker", "jobset", "tfjob")
+# These move all pods into one object of theirs, once everything else has been done.
+COMPONENTS = ("jobset", "tfjob")
+MOST_WITH_TLS = 256  # of a role; k8s/components/tls/relay.sh refuses more, too
 # What a run is called becomes names of Services, which begin with a letter (RFC 1035), and labels.
 MOST_CHARACTERS = 63
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
@@ -27,7 +30,7 @@ _IMAGE = re.compile(
 
 TOPICS = {
     "The run.": ("name", "flagfile", "workers", "ps"),
-    "Its manifests.": ("overlay", "namespace", "image", "worker_image"),
+    "Its manifests.": ("overlay", "namespace", "image", "worker_image", "tls_image"),
     "What to do.": ("output", "dry_run", "apply", "context"),
 }
 
@@ -48,6 +51,7 @@ class Launch:
     namespace: str
     image: Image | None  # None: the manifests' own
     worker_image: str  # empty: as the others
+    tls_image: Image | None  # None: tasks speak without TLS
     workers: int
     ps: int
     flagfile: bytes  # what is in it
@@ -84,6 +88,11 @@ def define() -> absl_flags.FlagValues:
             "which is not in any registry.",
         ),
         "worker_image": ("", "Container image of the workers, where it is not --image."),
+        "tls_image": (
+            "",
+            "Container image with stunnel: beside every task, it encrypts what tasks say to each "
+            "other and asks for the certificate in the Secret ps-dqn-tls. Default: no TLS.",
+        ),
         "output": ("", "Folder for the run's overlay. Default: launch/ and the name."),
         "context": ("", "kubectl's context. Default: its present one."),
     }
@@ -127,11 +136,24 @@ def read(values: absl_flags.FlagValues) -> Launch:
             f"--image={values.image}: with --overlay=gpu-worker, say which image the workers take "
             f"too, one of TensorFlow with CUDA: --worker_image"
         )
+    tls_image = _read_image(values, "tls_image")
+    if tls_image and values.overlay in COMPONENTS:
+        raise UsageError(
+            f"--tls_image={values.tls_image}: not with --overlay={values.overlay}, which gives the "
+            f"tasks other addresses; take another overlay, or a network plugin that encrypts"
+        )
+    for name in ("workers", "ps") if tls_image else ():
+        if values[name].value > MOST_WITH_TLS:
+            raise UsageError(
+                f"--{name}={values[name].value}: with --tls_image, {MOST_WITH_TLS} at most, as the "
+                f"sidecar has an address for each"
+            )
     return Launch(
         name=values.name,
         namespace=values.namespace,
         image=image,
         worker_image=values.worker_image,
+        tls_image=tls_image,
         workers=values.workers,
         ps=values.ps,
         flagfile=_read_experiment(pathlib.Path(values.flagfile), values.workers),

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from absl import flags as absl_flags
 
 from flags import command_line, launching
-from flags.launching import MANIFESTS, Launch
+from flags.launching import COMPONENTS, MANIFESTS, Image, Launch
 from ps_dqn.errors import PsDqnError, UsageError
 from ps_dqn.run import signals
 
@@ -26,8 +26,6 @@ KUSTOMIZATION, FLAGFILE = "kustomization.yaml", "experiment.flags"
 # The first line of what may be written anew.
 MARK = "# Written by ps_dqn.launch, which overwrites it; take this line away to keep your changes."
 INSTANCE = "app.kubernetes.io/instance"
-# These move all pods into one object of theirs, once everything else has been done.
-COMPONENTS = ("jobset", "tfjob")
 # What renders: how to ask its version, where in the answer that is, how to ask for the rendering.
 RENDERERS = {
     "kubectl": (["version", "--client", "--output=json"], r'"kustomizeVersion": *"v', "kustomize"),
@@ -129,11 +127,13 @@ def _overlay(run: Launch, way: str) -> str:
     # Strings are JSON, which YAML reads as they are: a tag may look like a number.
     name, way = json.dumps(run.name), json.dumps(way)[1:-1]
     resources = "base" if run.overlay == "base" else f"overlays/{run.overlay}"
-    components = assemble = ""
+    component = "tls" if run.tls_image else ""
+    assemble = ""
     if run.overlay in COMPONENTS:
         resources = "base"
-        components = f'components:\n  - "{way}/components/{run.overlay}"\n'
+        component = run.overlay
         assemble = f'  - "{way}/components/{run.overlay}/assemble"\n'
+    components = f'components:\n  - "{way}/components/{component}"\n' if component else ""
     return f"""\
 {MARK}
 # It runs with: kubectl apply --kustomize {shlex.quote(str(run.output))}
@@ -165,11 +165,14 @@ transformers:
 
 
 def _images(run: Launch) -> str:
-    if run.image is None:
-        return ""
-    which = {"newTag": run.image.tag} if run.image.tag else {"digest": run.image.digest}
-    image = {"name": "ps-dqn", "newName": run.image.name, **which}
-    return f"images:\n  - {json.dumps(image)}\n"
+    named = {"ps-dqn": run.image, "ps-dqn-tls": run.tls_image}
+    lines = [f"  - {json.dumps(_image(name, image))}\n" for name, image in named.items() if image]
+    return "".join(["images:\n", *lines]) if lines else ""
+
+
+def _image(name: str, image: Image) -> dict[str, str]:
+    which = {"newTag": image.tag} if image.tag else {"digest": image.digest}
+    return {"name": name, "newName": image.name, **which}
 
 
 def _worker_image(run: Launch) -> str:

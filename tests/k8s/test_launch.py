@@ -138,6 +138,17 @@ def test_images_are_the_ones_asked_for(overlay: str, rendered: Callable) -> None
         assert each.container["image"] == wanted
 
 
+@pytest.mark.parametrize("overlay", ["base", "local", "cpu-fleet", "gpu-worker"])
+def test_with_an_image_for_tls_every_task_has_a_sidecar(overlay: str, rendered: Callable) -> None:
+    tls = "registry.example.com/stunnel:5"
+    images = (f"--image={IMAGE}", f"--worker_image={WORKER_IMAGE}", f"--tls_image={tls}")
+    for each in pods(rendered(overlay, "mine", *images)):
+        beside = [container["image"] for container in each.containers[1:]]
+        is_task = each.role in ("coordinator", "parameter-server", "worker")
+        assert beside == ([tls] if is_task else [])
+        assert each.container["image"] == (WORKER_IMAGE if each.role == "worker" else IMAGE)
+
+
 def test_an_image_may_be_named_by_its_digest(rendered: Callable) -> None:
     image = f"example.com/ps-dqn@sha256:{'0' * 64}"
     found = {p.container["image"] for p in pods(rendered("base", "mine", f"--image={image}"))}

@@ -90,7 +90,7 @@ def _read_task(
         return tasks.read_task(values, CLUSTER_ROLES[each.role])
 
 
-@everything
+@pytest.mark.parametrize("name", [each for each in EVERYTHING if "tls" not in each])
 def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +109,40 @@ def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
         [port] = [p["containerPort"] for p in each.container["ports"] if p["name"] != "health"]
         suffix = ".ours.svc" if each.owner["kind"] == "TFJob" else ""
         assert list(spec.addresses(job)) == [f"{dns}{suffix}:{port}" for dns in each.dns]
+
+
+def test_with_tls_every_task_speaks_to_its_sidecar_which_knows_the_others(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = render("own tls")
+    goes_to = _relayed(objects, tmp_path)
+    assert goes_to["0.0.0.0:2443"] == "127.0.0.1:2222"
+    for role, job in CLUSTER_ROLES.items():
+        each = pods_of(objects, role)
+        for index in {0, each.count - 1}:
+            spec, task = _read_task(each, objects, index, monkeypatch)
+            assert task == Task(job, index)
+            if role != "coordinator":  # which nobody calls
+                assert spec.addresses(job)[index].endswith(":2222")
+            for other in {"parameter-server", "worker"} - {role}:
+                called = [goes_to[own] for own in spec.addresses(CLUSTER_ROLES[other])]
+                assert called == [f"{dns}:2443" for dns in pods_of(objects, other).dns]
+
+
+def _relayed(objects: tuple[Object, ...], folder: pathlib.Path) -> dict[str, str]:
+    """Where the sidecar calls for whom it hears at an address, as it tells stunnel."""
+    stunnel = folder / "stunnel"
+    stunnel.write_text("#!/bin/sh\ncat <&3\n")
+    stunnel.chmod(0o755)
+    [script] = [
+        each["data"]["relay.sh"]
+        for each in of_kind(objects, "ConfigMap")
+        if each["metadata"]["name"].endswith("tls-relay")
+    ]
+    environment = {**manifests.cluster_values(objects), "PATH": f"{folder}:/usr/bin:/bin"}
+    command = ["sh", "-c", script]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(re.findall(r"accept = (.+)\nconnect = (.+)\n", ran.stdout))
 
 
 def _defined_flags(module: str) -> set[str]:

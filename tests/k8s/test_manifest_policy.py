@@ -21,6 +21,7 @@ from ps_dqn.run import signals
 everything = pytest.mark.parametrize("name", EVERYTHING)
 COORDINATOR, SERVER, WORKER = "coordinator", "parameter-server", "worker"
 GRPC, HEALTH = 2222, 8080
+_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "secret"}
 KILLED, TERMINATED = 137, 143
 
 
@@ -38,13 +39,14 @@ def test_pods_keep_to_the_restricted_standard(name: str) -> None:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         }
-        assert each.container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        }
-        assert not {"hostNetwork", "hostPID", "hostIPC", "initContainers"} & each.spec.keys()
-        assert not any("hostPort" in port for port in each.container["ports"])
+        for container in each.containers:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": True,
+            }
+            assert not any("hostPort" in port for port in container["ports"])
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & each.spec.keys()
 
 
 @everything
@@ -53,7 +55,7 @@ def test_pods_have_nothing_of_kubernetes_but_what_they_use(name: str) -> None:
         assert each.spec["automountServiceAccountToken"] is False
         assert each.spec["enableServiceLinks"] is False
         for volume in each.spec["volumes"]:
-            assert volume.keys() - {"name"} <= {"configMap", "emptyDir", "persistentVolumeClaim"}
+            assert volume.keys() - {"name"} <= _VOLUMES
             assert "sizeLimit" in volume.get("emptyDir", {"sizeLimit": ""})
 
 

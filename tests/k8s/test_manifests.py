@@ -77,7 +77,11 @@ def test_services_select_their_pods_and_name_ports_these_have(name: str) -> None
         selector = {"selector": {"matchLabels": service["spec"]["selector"]}}
         [selected] = [each for each in pods(objects) if _selects(selector, each)]
         assert selected.role == service["metadata"]["labels"]["app.kubernetes.io/component"]
-        offered = {port["name"]: port["containerPort"] for port in selected.container["ports"]}
+        offered = {
+            port["name"]: port["containerPort"]
+            for container in selected.containers
+            for port in container["ports"]
+        }
         for port in service["spec"]["ports"]:
             assert offered[port["targetPort"]] == port["port"]
 
@@ -110,15 +114,17 @@ def test_what_pods_mount_and_read_exists(name: str) -> None:
     there = {(each["kind"], each["metadata"]["name"]) for each in objects}
     for each in pods(objects):
         volumes = {volume["name"]: volume for volume in each.spec["volumes"]}
-        assert {mount["name"] for mount in each.container["volumeMounts"]} == volumes.keys()
+        mounts = [mount for container in each.containers for mount in container["volumeMounts"]]
+        assert {mount["name"] for mount in mounts} == volumes.keys()
         for volume in volumes.values():
             if "configMap" in volume:
                 assert ("ConfigMap", volume["configMap"]["name"]) in there
             if "persistentVolumeClaim" in volume:
                 claim = volume["persistentVolumeClaim"]["claimName"]
                 assert ("PersistentVolumeClaim", claim) in there
-        for source in each.container.get("envFrom", []):
-            assert ("ConfigMap", source["configMapRef"]["name"]) in there
+        for container in each.containers:
+            for source in container.get("envFrom", []):
+                assert ("ConfigMap", source["configMapRef"]["name"]) in there
 
 
 @everything
@@ -131,7 +137,7 @@ def test_all_objects_are_in_one_namespace(name: str) -> None:
 def test_the_flags_keep_their_name_when_they_change(name: str) -> None:
     # A hash would change the pod template of a Job, which Kubernetes refuses.
     volumes = pods_of(render(name), "coordinator").spec["volumes"]
-    [flags] = [volume["configMap"]["name"] for volume in volumes if "configMap" in volume]
+    [flags] = [each["configMap"]["name"] for each in volumes if each["name"] == "experiment"]
     assert flags == ("mine-experiment" if name.startswith("own") else "experiment")
 
 
@@ -143,6 +149,7 @@ def test_the_image_is_this_version_wherever_no_overlay_says_another(name: str) -
     for each in pods(render(name)):
         gpu = "-gpu" if "nvidia.com/gpu" in each.container["resources"]["limits"] else ""
         assert each.container["image"] == wanted + gpu
+        assert {c["image"] for c in each.containers[1:]} <= {f"ps-dqn-tls:{version}"}
 
 
 @pytest.mark.parametrize("kind", ["base", "jobset", "tfjob"])

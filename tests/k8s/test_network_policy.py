@@ -14,7 +14,7 @@ from support.manifests import EVERYTHING, Object, Pods, of_kind, pods, render
 
 everything = pytest.mark.parametrize("name", EVERYTHING)
 COORDINATOR, SERVER, WORKER = "coordinator", "parameter-server", "worker"
-GRPC, HEALTH, DNS = 2222, 8080, 53
+GRPC, TLS, HEALTH, DNS = 2222, 2443, 8080, 53
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _network(name: str) -> tuple[Policies, list[Endpoint]]:
 
 def _flows(policies: Policies, endpoints: list[Endpoint]) -> set[tuple[str, str, int, str]]:
     """What passes, of all that has one of our pods at an end."""
-    ports = list(itertools.product((GRPC, HEALTH, 6006, DNS, 443), ("TCP", "UDP")))
+    ports = list(itertools.product((GRPC, TLS, HEALTH, 6006, DNS, 443), ("TCP", "UDP")))
     ours = {each for each in endpoints if not each.name.endswith("of others")}
     return {
         (source.name, target.name, *port)
@@ -109,9 +109,10 @@ def _flows(policies: Policies, endpoints: list[Endpoint]) -> set[tuple[str, str,
     }
 
 
-def _wanted() -> set[tuple[str, str, int, str]]:
+def _wanted(port: int) -> set[tuple[str, str, int, str]]:
+    """All there need be, where tasks call each other on a port."""
     pairs = [(COORDINATOR, WORKER), (COORDINATOR, SERVER), (WORKER, SERVER), (SERVER, WORKER)]
-    calls = {(source, target, GRPC, "TCP") for source, target in pairs}
+    calls = {(source, target, port, "TCP") for source, target in pairs}
     looks_up = {
         (role, dns, DNS, protocol)
         for role in (COORDINATOR, SERVER, WORKER)
@@ -127,7 +128,7 @@ def _wanted() -> set[tuple[str, str, int, str]]:
 
 @everything
 def test_the_network_lets_through_what_is_needed_and_nothing_else(name: str) -> None:
-    assert _flows(*_network(name)) == _wanted()
+    assert _flows(*_network(name)) == _wanted(TLS if "tls" in name else GRPC)
 
 
 @everything
@@ -145,7 +146,7 @@ def test_a_second_cluster_in_the_namespace_is_kept_out() -> None:
     roles = pods(render("own base"))
     yours = [_endpoint(each, policies.namespace, **instance) for each in roles]
     yours = [dataclasses.replace(each, name=f"your {each.name} of others") for each in yours]
-    assert _flows(policies, [*endpoints, *yours]) == _wanted()
+    assert _flows(policies, [*endpoints, *yours]) == _wanted(GRPC)
 
 
 def test_without_a_policy_everything_passes() -> None:

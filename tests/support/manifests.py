@@ -45,6 +45,7 @@ OWN_OVERLAYS = {
     "own tfjob": _OWN
     + "components: [{k8s}/components/tfjob]\n"
     + "transformers: [{k8s}/counts, {k8s}/components/tfjob/assemble]\n",
+    "own tls": _OWN + "components: [{k8s}/components/tls]\n" + "transformers: [{k8s}/counts]\n",
 }
 EVERYTHING = (*FOLDERS, *OWN_OVERLAYS)
 
@@ -126,6 +127,11 @@ class Pods:
     def container(self) -> Object:
         [container] = self.spec["containers"]
         return container
+
+    @property
+    def containers(self) -> list[Object]:
+        """That one, and those beside it."""
+        return [self.container, *self.spec.get("initContainers", [])]
 
     @property
     def flags(self) -> dict[str, str]:

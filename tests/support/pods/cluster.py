@@ -24,7 +24,7 @@ from support.pods.template import Volume, read
 Object = dict[str, Any]
 Found = TypeVar("Found")
 _PROGRAMS = ("ip", "iptables-restore", "nsenter", "unshare", "setpriv", "chroot")
-_DONE_HERE = {"ConfigMap", "Service", "StatefulSet", "Job", "NetworkPolicy"}
+_DONE_HERE = {"ConfigMap", "Secret", "Service", "StatefulSet", "Job", "NetworkPolicy"}
 # What there is nothing to do for: a folder is there when it is asked for, and nobody drains nodes.
 _NOTHING_TO_DO = {"Namespace", "PersistentVolumeClaim", "PodDisruptionBudget"}
 _TICK_SECONDS = 0.05
@@ -63,6 +63,9 @@ class Cluster:
         self._objects = objects
         self._maps = {
             each["metadata"]["name"]: each["data"] for each in of_kind(objects, "ConfigMap")
+        }
+        self._secrets = {
+            each["metadata"]["name"]: each["stringData"] for each in of_kind(objects, "Secret")
         }
         self.logs = folder / "logs"
         self.logs.mkdir()
@@ -159,13 +162,15 @@ class Cluster:
         return "\n".join(lines)
 
     def shared(self, volume: Volume) -> pathlib.Path | None:
-        """The folder of a claim or of a ConfigMap; None for a volume that is a pod's own."""
+        """The folder of a claim, a ConfigMap or a Secret; None for one that is a pod's own."""
         if "persistentVolumeClaim" in volume.source:
             folder = self._folder / "claims" / volume.source["persistentVolumeClaim"]["claimName"]
             folder.mkdir(parents=True, exist_ok=True)
             return folder
         if "configMap" in volume.source:
             return self._write_map(volume.source["configMap"]["name"])
+        if "secret" in volume.source:
+            return self._write("secrets", volume.source["secret"]["secretName"], self._secrets)
         return None
 
     def own(self, pod: str) -> pathlib.Path:
@@ -175,9 +180,12 @@ class Cluster:
         return folder
 
     def _write_map(self, name: str) -> pathlib.Path:
-        folder = self._folder / "config" / name
+        return self._write("config", name, self._maps)
+
+    def _write(self, kind: str, name: str, sources: dict[str, dict[str, str]]) -> pathlib.Path:
+        folder = self._folder / kind / name
         folder.mkdir(parents=True, exist_ok=True)
-        for key, text in self._maps[name].items():
+        for key, text in sources[name].items():
             (folder / key).write_text(text)
         return folder
 

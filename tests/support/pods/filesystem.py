@@ -8,6 +8,7 @@ import dataclasses
 import pathlib
 import shlex
 import sys
+from collections.abc import Sequence
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64")
@@ -59,7 +60,7 @@ def script(
     host_name: str,
     mounts: list[Mount],
     identity: Identity,
-    program: list[str],
+    program: Sequence[str],
 ) -> str:
     """A shell script that makes a container's file system and becomes the container's program.
 
@@ -127,7 +128,7 @@ def _lock(target: str) -> str:
     return f"mount -o remount,bind,ro {shlex.quote('.' + target)}"
 
 
-def _enter(identity: Identity, program: list[str]) -> list[str]:
+def _enter(identity: Identity, program: Sequence[str]) -> list[str]:
     groups = ",".join(map(str, identity.supplementary))
     return [
         *("exec", "chroot", ".", "setpriv"),

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import pathlib
-import sys
 import time
 from concurrent.futures import Future
 from typing import Protocol
@@ -12,10 +11,10 @@ from support.pods import filesystem
 from support.pods.container import Container
 from support.pods.fields import UnknownFieldError
 from support.pods.filesystem import Mount
-from support.pods.memory_group import MemoryGroup
 from support.pods.network import Interface, Network
+from support.pods.place import Place, Shared
 from support.pods.probes import Probe, Prober, Probes
-from support.pods.template import Template, Volume
+from support.pods.template import Program, Template, Volume
 
 # The kubelet's: before a container is started once more, from its second end on (seconds).
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 300.0
@@ -60,9 +59,12 @@ class Pod:
         self.gone = False  # wholly: no process and no address
         self._node = node
         self._folder = node.own(template.name)
-        self._group = MemoryGroup(self._folder.name, template.memory)
-        self._mounts = [Mount(node.settings.folder, "/etc", read_only=True), *self._volumes()]
-        self._container: Container | None = None
+        self._sources: dict[str, pathlib.Path] = {}  # of volumes, by name
+        self._place = self._make_place(template.program, node.logs / f"{self._folder.name}.log")
+        self._sidecars = [
+            self._make_place(each, node.logs / f"{self._folder.name}-{each.name}.log")
+            for each in template.sidecars
+        ]
         self._probes: Probes | None = None
         self._stopping: _Stopping | None = None
         self._start_at = time.monotonic()
@@ -95,7 +97,12 @@ class Pod:
 
     @property
     def log(self) -> pathlib.Path:
-        return self._node.logs / f"{self._folder.name}.log"
+        """Of the container's program."""
+        return self._place.log
+
+    @property
+    def _container(self) -> Container | None:
+        return self._place.container
 
     def delete(self) -> None:
         """Has it stopped in the way its template says, and not started again."""
@@ -111,6 +118,8 @@ class Pod:
         """Does what is due."""
         if self.gone:
             return
+        for sidecar in self._sidecars:
+            sidecar.keep_up()
         if self._container is None:
             if self.deleted:
                 self._end("Failed")
@@ -134,15 +143,8 @@ class Pod:
             self._end("Failed")
 
     def _start(self) -> None:
-        template = self.template
-        root = self._folder / "root"
-        root.mkdir(exist_ok=True)
-        mounts = [*self._mounts, self._group_mount()]
-        program = [sys.executable, "-m", *template.arguments]
-        environment = {"HOSTNAME": template.host_name, **template.environment}
-        script = filesystem.script(root, template.host_name, mounts, template.identity, program)
-        self._container = Container(self.interface, self._group, script, environment, self.log)
-        self._probes = Probes(template.probes, self._ask)
+        self._place.start()
+        self._probes = Probes(self.template.probes, self._ask)
         self.phase = "Running"
 
     def _ask(self, probe: Probe) -> Future:
@@ -166,9 +168,8 @@ class Pod:
 
     def _ended(self, code: int) -> None:
         """As the restart policy says."""
-        assert self._container is not None
-        self._container.close()
-        self._container, self._probes, self._stopping = None, None, None
+        self._place.stop()
+        self._probes, self._stopping = None, None
         self.exit_codes.append(code)
         restart = self.template.restart_policy == "Always" or (
             self.template.restart_policy == "OnFailure" and code != 0
@@ -181,28 +182,34 @@ class Pod:
         self._start_at = time.monotonic() + backoff
 
     def _end(self, phase: str) -> None:
-        if self._container is not None:
-            self._container.close()
-            self._container, self._probes = None, None
-        self._group.close()
+        self._probes = None
+        for place in (self._place, *self._sidecars):  # the sidecars last
+            place.close()
         self._node.network.detach(self.interface)
         self.phase, self.gone = phase, True
 
-    def _volumes(self) -> list[Mount]:
-        mounts = []
-        for volume in self.template.volumes:
-            folder = self._node.shared(volume)
-            if folder is None:
-                if "emptyDir" not in volume.source:
-                    raise UnknownFieldError(f"volume: {volume.source}")
-                folder = self._folder / volume.name
-                folder.mkdir()
-            if not volume.read_only:
-                # fsGroup: whoever is in that group may write, and what is made belongs to it.
-                os.chown(folder, 0, self.template.identity.supplementary[0])
-                folder.chmod(0o2775)
-            mounts.append(Mount(folder, volume.target, volume.read_only))
-        return mounts
+    def _make_place(self, program: Program, log: pathlib.Path) -> Place:
+        mounts = [Mount(self._node.settings.folder, "/etc", read_only=True)]
+        mounts += [self._mount(each) for each in program.volumes]
+        shared = Shared(self.template, self.interface, self._folder)
+        return Place(program, shared, mounts, log)
 
-    def _group_mount(self) -> Mount:
-        return Mount(self._group.folder, str(self._group.seen_at), read_only=True)
+    def _mount(self, volume: Volume) -> Mount:
+        if volume.name not in self._sources:
+            self._sources[volume.name] = self._source(volume)
+        folder = self._sources[volume.name]
+        if not volume.read_only:
+            # fsGroup: whoever is in that group may write, and what is made belongs to it.
+            os.chown(folder, 0, self.template.identity.supplementary[0])
+            folder.chmod(0o2775)
+        return Mount(folder, volume.target, volume.read_only)
+
+    def _source(self, volume: Volume) -> pathlib.Path:
+        folder = self._node.shared(volume)
+        if folder is not None:
+            return folder
+        if "emptyDir" not in volume.source:
+            raise UnknownFieldError(f"volume: {volume.source}")
+        own = self._folder / volume.name
+        own.mkdir()
+        return own

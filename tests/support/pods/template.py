@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+import sys
 from typing import Any
 
 from support.pods.fields import UnknownFieldError, refuse_unknown
@@ -14,6 +15,7 @@ Object = dict[str, Any]
 # What a template may say here. Anything else would be obeyed on Kubernetes and not by this runner.
 _POD = {
     "containers",
+    "initContainers",
     "volumes",
     "hostname",
     "subdomain",
@@ -38,6 +40,18 @@ _CONTAINER = {
     "readinessProbe",
     "volumeMounts",
 }
+# Beside another one for the pod's whole life: a sidecar.
+_SIDECAR = {
+    "name",
+    "image",
+    "command",
+    "envFrom",
+    "ports",
+    "resources",
+    "restartPolicy",
+    "securityContext",
+    "volumeMounts",
+}
 _POD_SECURITY = {
     "runAsNonRoot",
     "runAsUser",
@@ -52,6 +66,8 @@ _CONTAINER_SECURITY = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+# Of the image, this Python in the place of its own.
+_ENTRY_POINT = (sys.executable, "-m")
 _UNITS = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _UNITS |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
@@ -67,6 +83,17 @@ class Volume:
 
 
 @dataclasses.dataclass(frozen=True)
+class Program:
+    """What to run in a container."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    volumes: tuple[Volume, ...]
+    memory: int  # bytes
+
+
+@dataclasses.dataclass(frozen=True)
 class Template:
     """What to run in a pod, and how."""
 
@@ -74,10 +101,8 @@ class Template:
     labels: dict[str, str]
     host_name: str
     subdomain: str
-    arguments: tuple[str, ...]
-    environment: dict[str, str]
-    volumes: tuple[Volume, ...]
-    memory: int  # bytes
+    program: Program
+    sidecars: tuple[Program, ...]
     identity: Identity
     probes: dict[str, Probe]  # of startup, liveness, readiness
     pre_stop_seconds: float
@@ -103,10 +128,12 @@ def read(name: str, template: Object, config_maps: dict[str, Object], **spec: st
     refuse_unknown("pod", pod, _POD)
     refuse_unknown("container", container, _CONTAINER)
     refuse_unknown("pod's securityContext", security, _POD_SECURITY)
-    if container["securityContext"] != _CONTAINER_SECURITY:
-        raise UnknownFieldError(f"securityContext: {container['securityContext']}")
     labels = template["metadata"]["labels"]
-    environment = _environment(container, labels, config_maps)
+    sidecars = pod.get("initContainers", [])
+    for each in sidecars:
+        refuse_unknown("sidecar", each, _SIDECAR)
+        if each.get("restartPolicy") != "Always":
+            raise UnknownFieldError(f"initContainer {each['name']}, which ends")
     ports = {each["name"]: each["containerPort"] for each in container.get("ports", [])}
     sleep = container.get("lifecycle", {}).get("preStop", {"sleep": {"seconds": 0}})["sleep"]
     return Template(
@@ -114,10 +141,8 @@ def read(name: str, template: Object, config_maps: dict[str, Object], **spec: st
         labels,
         pod.get("hostname", name),
         pod.get("subdomain", ""),
-        tuple(expand(each, environment) for each in container["args"]),
-        environment,
-        _volumes(pod, container),
-        int(quantity(container["resources"]["limits"]["memory"])),
+        _program(pod, container, labels, config_maps),
+        tuple(_program(pod, each, labels, config_maps) for each in sidecars),
         Identity(security["runAsUser"], security["runAsGroup"], (security["fsGroup"],)),
         {
             kind: Probe.read(container[f"{kind}Probe"], ports)
@@ -127,6 +152,22 @@ def read(name: str, template: Object, config_maps: dict[str, Object], **spec: st
         float(sleep["seconds"]),
         float(pod.get("terminationGracePeriodSeconds", 30)),
         pod["restartPolicy"],
+    )
+
+
+def _program(
+    pod: Object, container: Object, labels: dict[str, str], config_maps: dict[str, Object]
+) -> Program:
+    if container["securityContext"] != _CONTAINER_SECURITY:
+        raise UnknownFieldError(f"securityContext: {container['securityContext']}")
+    environment = _environment(container, labels, config_maps)
+    command = container.get("command", [*_ENTRY_POINT, *container.get("args", [])])
+    return Program(
+        container["name"],
+        tuple(expand(each, environment) for each in command),
+        environment,
+        _volumes(pod, container),
+        int(quantity(container["resources"]["limits"]["memory"])),
     )
 
 
