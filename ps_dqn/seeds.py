@@ -11,16 +11,16 @@ class Purpose(enum.IntEnum):
     """What random numbers are for: what `derive` is given.
 
     Acting and the updates take a seed for each step and each update, counted from these numbers.
-    The others are taken from an update's own seed; those of the target from the push's where one
-    pass serves all its updates, so that acting's steps 2 and 4 share their numbers with it.
+    The others are taken from an update's own seed; the target's from the push's where one pass
+    serves all its updates. A network's encoder takes its own from that of the network.
     """
 
-    ACTING = 0
     ONLINE = 1
     TARGET = 2
     SELECTOR = 3
-    FEATURES = 4
-    UPDATES = 1_000_000
+    ENCODER = 4
+    UPDATES = 1 << 29
+    ACTING = 1 << 30
 
 
 def derive(seed: tf.Tensor, purpose: int | tf.Tensor) -> tf.Tensor:

@@ -146,7 +146,8 @@ class Value:
     )
     num_policy_quantiles: int = option(
         32,
-        "Quantiles iqn acts by, evenly spaced (quantiles).",
+        "Quantiles by which iqn chooses actions, when it acts and in its targets; evenly spaced "
+        "(quantiles).",
         low=1,
         needs={"value_distribution": ("iqn",)},
     )

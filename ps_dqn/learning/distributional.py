@@ -1,7 +1,7 @@
 """Targets and losses of networks that give each action's return as a distribution.
 
 Categorical networks (C51) give the probabilities of N fixed returns, the atoms of a support.
-Quantile networks (QR-DQN, IQN, FQF) give N returns for fractions τ between 0 and 1.
+Quantile networks (QR-DQN, IQN) give N returns for fractions τ between 0 and 1.
 
 Shapes: B transitions, A actions, N atoms or quantiles, N' quantiles of a target.
 """

@@ -28,27 +28,33 @@ def local_optimizer_slots(config: Config) -> int:
 def _prepares_once(config: Config) -> bool:
     """Whether what the updates bootstrap from is found once for all of them.
 
-    Without a target network every update bootstraps from its own parameters, except for rollouts,
-    whose returns are found once.
+    Without a target network every update bootstraps from its own parameters, and noise is drawn
+    anew for every minibatch (Fortunato et al. 2018); except for rollouts, whose returns are found
+    once.
     """
-    return config.learning.target_update_period > 0 or config.replay.replay == "rollout"
+    is_same = config.learning.target_update_period > 0 and not config.network.noisy
+    return is_same or config.replay.replay == "rollout"
 
 
 def make_gradient(config: Config, network: QNetwork, source: Source) -> Callable[..., Any]:
-    """A function of parameters [P], a `Batch`, what was prepared, index, seed and ε.
+    """The gradient of one update.
 
-    It returns the clipped gradient [P], the errors [B], and (loss, Q-value, norm before clipping).
+    A function of parameters [P], those bootstrapped from, a `Batch`, what was prepared, index, seed
+    and ε. It returns the clipped gradient [P], the errors [B], and (loss, Q-value, norm before
+    clipping).
     """
     is_fixed, max_norm = _prepares_once(config), config.learning.max_grad_norm
 
-    def gradient(parameters, batch, prepared, index, seed, epsilon):  # type: ignore[no-untyped-def]
+    def gradient(  # type: ignore[no-untyped-def]
+        parameters, bootstrapping, batch, prepared, index, seed, epsilon
+    ):
         seed = derive(seed, Purpose.UPDATES + index)
         minibatch = source.minibatch(batch, index)
         if is_fixed:
             prepared = tf.nest.map_structure(lambda each: each[index], prepared)
         else:
             alone = tf.nest.map_structure(lambda each: each[tf.newaxis], minibatch)
-            prepared = source.prepare(parameters, alone, seed)
+            prepared = source.prepare(bootstrapping, alone, seed)
             prepared = tf.nest.map_structure(lambda each: each[0], prepared)
         with tf.GradientTape() as tape:
             tape.watch(parameters)
@@ -93,16 +99,26 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
         seed: tf.Tensor,
         batch: Batch,
     ) -> Learned:
-        bootstrapping = target if learning.target_update_period else online
-        prepared = source.prepare(bootstrapping, batch, seed) if is_fixed else ()
+        has_target = learning.target_update_period > 0
+        prepared = source.prepare(target if has_target else online, batch, seed) if is_fixed else ()
         if updates == 1:
-            first = tf.constant(0)
-            vector, errors, values = gradient(online, batch, prepared, first, seed, epsilon)
+            vector, errors, values = gradient(
+                online,
+                target if has_target else online,
+                batch,
+                prepared,
+                tf.constant(0),
+                seed,
+                epsilon,
+            )
             loss, q_value, norm = values
             return Learned(vector, slots, loss, q_value, norm, errors[tf.newaxis])
 
         def update(i, parameters, slots, errors, *sums):  # type: ignore[no-untyped-def]
-            grad, error, values = gradient(parameters, batch, prepared, i, seed, epsilon)
+            bootstrapping = target if has_target else parameters
+            grad, error, values = gradient(
+                parameters, bootstrapping, batch, prepared, i, seed, epsilon
+            )
             step = steps + tf.cast(i + 1, tf.float32)
             parameters, kept = apply(parameters, tf.unstack(slots), grad, learning_rate, step)
             added = (total + value for total, value in zip(sums, values, strict=True))

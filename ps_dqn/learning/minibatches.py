@@ -75,7 +75,7 @@ class TransitionSource:
     def prepare(self, parameters: Parameters, batch: Transitions, seed: tf.Tensor) -> Bootstrap:
         """The target network's part of all minibatches in one pass: it is the same for all."""
         shape = batch.actions.shape  # [M, B]
-        noise_seed = derive(seed, Purpose.FEATURES)
+        noise_seed = _of_encoder(seed, Purpose.TARGET)
         following = _merge(batch.next_observations)
         next_features = self._network.features(parameters, following, noise_seed)
         features = next_features
@@ -94,12 +94,12 @@ class TransitionSource:
         epsilon: tf.Tensor,
     ) -> MinibatchLoss:
         """The mean over transitions, each with its weight."""
-        noise_seed = derive(seed, Purpose.FEATURES)
         next_features = None
         if self._is_double:
             frozen = tf.nest.map_structure(tf.stop_gradient, parameters)
-            following = minibatch.next_observations
+            following, noise_seed = minibatch.next_observations, _of_encoder(seed, Purpose.SELECTOR)
             next_features = self._network.features(frozen, following, noise_seed)
+        noise_seed = _of_encoder(seed, Purpose.ONLINE)
         features = self._network.features(parameters, minibatch.observations, noise_seed)
         online = Pass(parameters, features, next_features, seed)
         outcomes = Outcomes(minibatch.actions, minibatch.returns, minibatch.discounts)
@@ -120,7 +120,7 @@ class SequenceSource:
 
     def __init__(self, config: Config, network: QNetwork):
         self._network, self._objective = network, make(config, network)
-        self._is_double = config.value.double_dqn
+        self._is_double, self._is_noisy = config.value.double_dqn, config.network.noisy
         self._burn_in, self._length = config.replay.burn_in, config.replay.sequence_length
 
     def minibatch(self, batch: Sequences, index: tf.Tensor) -> Sequences:
@@ -131,7 +131,8 @@ class SequenceSource:
         """The target network's part of all minibatches, along all sequences at once."""
         shape = batch.actions.shape  # [M, B, T]
         merged = Sequences(*(_merge(array) for array in batch))
-        features = self._features(parameters, merged, seed)  # [M·B, L - burn_in, F]
+        noise_seed = _of_encoder(seed, Purpose.TARGET)
+        features = self._features(parameters, merged, noise_seed)  # [M·B, L - burn_in, F]
         target = Pass(parameters, *self._cut(features, merged), seed)
         bootstrap = self._objective.bootstrap(target, _merge(merged.actions))
         return Bootstrap(*(_split(each, shape) for each in bootstrap))
@@ -145,7 +146,13 @@ class SequenceSource:
         epsilon: tf.Tensor,
     ) -> MinibatchLoss:
         """The mean over steps; a sequence's error is 0.9 of its largest and 0.1 of their mean."""
-        features, following = self._cut(self._features(parameters, minibatch, seed), minibatch)
+        noise_seed = _of_encoder(seed, Purpose.ONLINE)
+        along = self._features(parameters, minibatch, noise_seed)
+        features, following = self._cut(along, minibatch)
+        if self._is_double and self._is_noisy:  # what chooses has noise of its own
+            noise_seed = _of_encoder(seed, Purpose.SELECTOR)
+            along = self._features(parameters, minibatch, noise_seed)
+            following = self._cut(along, minibatch)[1]
         next_features = tf.stop_gradient(following) if self._is_double else None
         online = Pass(parameters, features, next_features, seed)
         outcomes = Outcomes(
@@ -162,9 +169,10 @@ class SequenceSource:
             tf.reduce_mean(weights * found.loss), error, tf.reduce_mean(found.q_value)
         )
 
-    def _features(self, parameters: tf.Tensor, batch: Sequences, seed: tf.Tensor) -> tf.Tensor:
+    def _features(
+        self, parameters: tf.Tensor, batch: Sequences, noise_seed: tf.Tensor
+    ) -> tf.Tensor:
         """Features of the rows after the burn-in, [B, L - burn_in, F]."""
-        noise_seed = derive(seed, Purpose.FEATURES)
         burn_in, state = self._burn_in, batch.states
         if burn_in:
             frozen = tf.nest.map_structure(tf.stop_gradient, parameters)
@@ -209,9 +217,10 @@ class RolloutSource:
     def prepare(self, parameters: Parameters, batch: Rollout, seed: tf.Tensor) -> tf.Tensor:
         """The λ-returns of all steps in the order they are learned from, float32 [M, B]."""
         shape = batch.actions.shape  # [T, E]
-        noise_seed = derive(seed, Purpose.FEATURES)
+        noise_seed = derive(seed, Purpose.TARGET)
         following = _merge(batch.next_observations)
-        next_features = self._network.features(parameters, following, noise_seed)
+        encoder_seed = _of_encoder(seed, Purpose.TARGET)
+        next_features = self._network.features(parameters, following, encoder_seed)
         q_values = self._network.outputs(parameters, next_features, noise_seed)  # [T·E, A]
         returns = targets.lambda_returns(
             batch.rewards,
@@ -231,14 +240,19 @@ class RolloutSource:
         epsilon: tf.Tensor,
     ) -> MinibatchLoss:
         """The mean over steps, of which resets have no weight."""
-        noise_seed = derive(seed, Purpose.FEATURES)
-        features = self._network.features(parameters, minibatch.observations, noise_seed)
+        noise_seed, encoder_seed = derive(seed, Purpose.ONLINE), _of_encoder(seed, Purpose.ONLINE)
+        features = self._network.features(parameters, minibatch.observations, encoder_seed)
         outputs = self._network.outputs(parameters, features, noise_seed)
         chosen = losses.chosen_values(outputs, minibatch.actions)  # [B]
         errors = prepared - chosen
         loss = losses.regression(errors, self._value)
         mean = tf.reduce_mean(minibatch.weights * loss)
         return MinibatchLoss(mean, tf.abs(errors), tf.reduce_mean(chosen))
+
+
+def _of_encoder(seed: tf.Tensor, network: Purpose) -> tf.Tensor:
+    """The seed of a network's encoder, whose head has `derive(seed, network)`."""
+    return derive(derive(seed, network), Purpose.ENCODER)
 
 
 def _merge(array: tf.Tensor) -> tf.Tensor:

@@ -39,6 +39,7 @@ class Bootstrap(NamedTuple):
     """What the target network says of K transitions; it does not depend on the online one."""
 
     next_outputs: tf.Tensor  # at the bootstrap state, [K, A] or [K, A, N]
+    next_q: tf.Tensor  # what it chooses by there, [K, A]; zeros where the online network chooses
     bonus: tf.Tensor  # Munchausen's, float32 [K]; zeros without
 
 
@@ -90,26 +91,42 @@ class _Base:
 
     def __init__(self, config: Config, network: QNetwork):
         self._value, self._network = config.value, network
+        self._target_chooses = config.value.munchausen or not config.value.double_dqn
 
     def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
         """Outputs at the bootstrap states, and the bonus of the states acted in."""
         seed = derive(target.seed, Purpose.TARGET)
         next_outputs = self._outputs(target.parameters, target.next_features, seed)
+        if self._target_chooses:
+            next_q = self._q_values(target.parameters, target.next_features, seed, next_outputs)
+        else:
+            next_q = tf.zeros_like(self._network.q_values(next_outputs))
         if not self._value.munchausen:
-            return Bootstrap(next_outputs, tf.zeros_like(actions, tf.float32))
-        outputs = self._outputs(target.parameters, target.features, seed)
+            return Bootstrap(next_outputs, next_q, tf.zeros_like(actions, tf.float32))
         bonus = targets.munchausen_bonus(
-            self._network.q_values(outputs),
+            self._q_values(target.parameters, target.features, seed),
             actions,
             self._value.munchausen_alpha,
             self._value.munchausen_temperature,
             self._value.munchausen_clip,
         )
-        return Bootstrap(next_outputs, bonus)
+        return Bootstrap(next_outputs, next_q, bonus)
 
     def _outputs(self, parameters: Parameters, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """What targets are made of, [K, A] or [K, A, N]."""
         return self._network.outputs(parameters, features, seed)
+
+    def _q_values(
+        self,
+        parameters: Parameters,
+        features: tf.Tensor,
+        seed: tf.Tensor,
+        outputs: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """What actions are chosen by, [K, A]; `outputs` where they were asked for already."""
+        if outputs is None:
+            outputs = self._network.outputs(parameters, features, seed)
+        return self._network.q_values(outputs)
 
     def _selector(self, online: Pass, bootstrap: Bootstrap) -> tf.Tensor:
         """Values whose greedy action is bootstrapped from, [K, A]: the target network's.
@@ -117,10 +134,9 @@ class _Base:
         With Double DQN the online network's.
         """
         if online.next_features is None:
-            return self._network.q_values(bootstrap.next_outputs)
+            return bootstrap.next_q
         seed = derive(online.seed, Purpose.SELECTOR)
-        outputs = self._outputs(online.parameters, online.next_features, seed)
-        return self._network.q_values(outputs)
+        return self._q_values(online.parameters, online.next_features, seed)
 
 
 class ExpectedValue(_Base):
@@ -201,7 +217,7 @@ class FixedQuantiles(_Base):
                 returns,
                 discounts,
                 bootstrap.next_outputs,
-                self._network.q_values(bootstrap.next_outputs),
+                bootstrap.next_q,
                 bootstrap.bonus,
                 self._value.munchausen_temperature,
             )
@@ -220,6 +236,20 @@ class ImplicitQuantiles(FixedQuantiles):
     def _outputs(self, parameters: Parameters, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         taus = self._taus(features, self._value.num_target_quantiles, seed)  # [K, N']
         return self._network.outputs(parameters, features, seed, taus)
+
+    def _q_values(
+        self,
+        parameters: Parameters,
+        features: tf.Tensor,
+        seed: tf.Tensor,
+        outputs: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """At the `num_policy_quantiles` fractions that acting chooses by.
+
+        An action that were chosen by its target's own samples would be the one whose samples are
+        too high: eq. 3 of Dabney et al. 2018 draws others.
+        """
+        return self._network.q_values(self._network.outputs(parameters, features, seed))
 
     def _taus(self, features: tf.Tensor, count: int, seed: tf.Tensor) -> tf.Tensor:
         return tf.random.stateless_uniform([features.shape[0], count], seed)

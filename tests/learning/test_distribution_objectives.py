@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from support.products import (
     ACTIONS,
     ANY,
@@ -15,6 +16,7 @@ from support.products import (
     NEXT,
     NOW,
     ONLINE,
+    POLICY_QUANTILES,
     RETURNS,
     SPREAD,
     TARGET,
@@ -30,7 +32,9 @@ from support.products import (
     softmax,
 )
 
-from ps_dqn.learning.objectives import Losses
+from ps_dqn.config import Config
+from ps_dqn.learning import objectives
+from ps_dqn.learning.objectives import Losses, Outcomes, Pass
 
 
 def spread(parameters: Sequence[float], features: list[list[float]]) -> list[list[list[float]]]:
@@ -115,9 +119,13 @@ def implicit(call: dict[str, Any], parameters: list[float], features: Any) -> An
 @pytest.mark.parametrize("is_double", [False, True])
 def test_iqn_regresses_at_the_fractions_it_asks_for(is_double: bool) -> None:
     found, network = ask_for(**ANY["iqn"], double_dqn=is_double)
-    target, online, *selector = network.calls
+    if is_double:
+        target, online, selector = network.calls
+        choosing = implicit(selector, ONLINE, NEXT)
+    else:
+        target, selector, online = network.calls
+        choosing = implicit(selector, TARGET, TARGET_NEXT)
     after = implicit(target, TARGET, TARGET_NEXT)
-    choosing = implicit(selector[0], ONLINE, NEXT) if is_double else after
     now = implicit(online, ONLINE, NOW)
     check_quantiles(found, now, after, choosing, online["taus"])
 
@@ -125,8 +133,10 @@ def test_iqn_regresses_at_the_fractions_it_asks_for(is_double: bool) -> None:
 def test_iqns_fractions_are_fresh_for_every_transition_and_network() -> None:
     _, network = ask_for(**ANY["iqn"], double_dqn=True)
     taus = [np.array(each["taus"]) for each in network.calls]
-    assert [each.shape for each in taus] == [(3, 4), (3, 3), (3, 4)]
-    drawn = np.concatenate([each.ravel() for each in taus])
+    assert [each.shape for each in taus] == [(3, 4), (3, 3), (3, POLICY_QUANTILES)]
+    *random, chooses = taus
+    assert chooses == pytest.approx(np.tile([0.1, 0.3, 0.5, 0.7, 0.9], (3, 1)))
+    drawn = np.concatenate([each.ravel() for each in random])
     assert len(set(drawn.tolist())) == drawn.size
     assert (drawn >= 0).all()
     assert (drawn < 1).all()
@@ -138,20 +148,23 @@ def test_iqns_fractions_are_fresh_for_every_transition_and_network() -> None:
 def test_munchausen_quantiles_are_mixed_by_the_target_policy(kind: str) -> None:
     found, network = ask_for(**ANY[kind], **MUNCHAUSEN)
     if kind == "iqn":
-        next_call, bonus_call, online_call = network.calls
-        after, before = (
+        next_call, policy_call, bonus_call, online_call = network.calls
+        after, chooses, before = (
             implicit(call, TARGET, features)
-            for call, features in ((next_call, TARGET_NEXT), (bonus_call, TARGET_NOW))
-        )
+            for call, features in (
+                (next_call, TARGET_NEXT), (policy_call, TARGET_NEXT), (bonus_call, TARGET_NOW),
+            )
+        )  # fmt: skip
         now, taus = implicit(online_call, ONLINE, NOW), online_call["taus"]
     else:
         after, before = spread(TARGET, TARGET_NEXT), spread(TARGET, TARGET_NOW)
+        chooses = after
         now, taus = spread(ONLINE, NOW), [[1 / 6, 3 / 6, 5 / 6]] * 3
     losses, errors = [], []
     for k in range(3):
         log_now = math.log(soft_policy([mean(each) for each in before[k]])[ACTIONS[k]])
         immediate = RETURNS[k] + 0.8 * max(0.25 * log_now, -0.4)
-        policy = soft_policy([mean(each) for each in after[k]])
+        policy = soft_policy([mean(each) for each in chooses[k]])
         columns = zip(*after[k], strict=True)  # one quantile of each action
         soft = [
             sum(p * (z - 0.25 * math.log(p)) for p, z in zip(policy, column, strict=True))
@@ -162,3 +175,43 @@ def test_munchausen_quantiles_are_mixed_by_the_target_policy(kind: str) -> None:
         losses.append(quantile_loss(quantiles, targets, taus[k]))
         errors.append(abs(mean(targets) - mean(quantiles)))
     check(found, losses, errors, [mean(now[k][ACTIONS[k]]) for k in range(3)])
+
+
+class Spreads:
+    """Two actions whose returns are uniform around 0, those of the second twice as wide."""
+
+    def outputs(
+        self, parameters: Any, features: Any, noise: Any = None, taus: Any = None
+    ) -> tf.Tensor:
+        if taus is None:
+            taus = tf.constant([[0.125, 0.375, 0.625, 0.875]])
+        widths = tf.constant([1.0, 2.0])[:, None]
+        return widths * (taus[:, None, :] - 0.5) * tf.ones([len(features), 1, 1])
+
+    def q_values(self, outputs: Any) -> tf.Tensor:
+        return tf.reduce_mean(outputs, -1)
+
+
+@pytest.mark.parametrize("munchausen", [False, True])
+def test_iqns_choice_is_not_by_the_samples_of_its_target(munchausen: bool) -> None:
+    # Whoever chooses by the very samples takes the action whose samples are too high: with 8 of
+    # them the targets' mean would be 0.04 instead of 0.
+    config = Config.from_values(
+        {
+            "value_distribution": "iqn",
+            "num_target_quantiles": 8,
+            "double_dqn": False,
+            "munchausen": munchausen,
+        }
+    )
+    objective: Any = objectives.make(config, Spreads())  # type: ignore[arg-type]
+    count = 20_000
+    features = tf.zeros([count, 1])
+    actions = tf.zeros([count], tf.int32)
+    one = Pass(tf.zeros([1]), features, features, tf.constant([5, 6]))
+    bootstrap = objective.bootstrap(one, actions)._replace(bonus=tf.zeros([count]))
+    outcomes = Outcomes(actions, tf.zeros([count]), tf.ones([count]))
+    targets = objective._targets(one._replace(next_features=None), outcomes, bootstrap)
+    entropy = 0.03 * math.log(2) if munchausen else 0.0  # τ ln 2 of two equal actions
+    error = float(tf.math.reduce_std(tf.reduce_mean(targets, -1))) / math.sqrt(count)
+    assert float(tf.reduce_mean(targets)) == pytest.approx(entropy, abs=4 * error)

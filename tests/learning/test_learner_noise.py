@@ -71,6 +71,10 @@ class Listening:
         self.encoders.append(tuple(noise.numpy().tolist()))
         return self._network.features(parameters, observations, noise)
 
+    def unroll(self, parameters: Any, *inputs: Any) -> Any:
+        self.encoders.append(tuple(inputs[-1].numpy().tolist()))
+        return self._network.unroll(parameters, *inputs)
+
     def outputs(self, parameters: Any, features: Any, noise: tf.Tensor, *taus: Any) -> Any:
         self.heads.append(tuple(noise.numpy().tolist()))
         return self._network.outputs(parameters, features, noise, *taus)
@@ -84,23 +88,32 @@ def listen(mode: dict[str, Any]) -> Listening:
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("mode", [{"double_dqn": True}, {"target_update_period": 0}], ids=str)
-def test_no_two_uses_of_a_head_in_a_push_share_their_noise(mode: dict[str, Any]) -> None:
-    heads = listen(mode).heads
-    # The target once for all and the selector, or the bootstrap of each update; and the loss.
-    assert len(heads) == (1 + 2 * 6 if "double_dqn" in mode else 2 * 6)
-    shared = {seed: heads.count(seed) for seed in heads if heads.count(seed) > 1}
-    assert not shared, "as seed: how often"
+@pytest.mark.parametrize(
+    ("mode", "networks"),
+    [
+        ({"double_dqn": True}, 3),  # target, online and what chooses
+        ({"double_dqn": False}, 2),
+        ({"target_update_period": 0}, 2),
+        ({"double_dqn": True, **RECURRENT}, 3),
+    ],
+    ids=str,
+)
+def test_every_network_of_every_update_has_noise_of_its_own(
+    mode: dict[str, Any], networks: int
+) -> None:
+    network = listen({**NOISY, **mode})
+    used = [*network.heads, *network.encoders]
+    assert len(network.heads) == networks * 6
+    parts = 2 if "recurrent_size" in mode else 1  # the burn-in, with the same noise
+    assert len(network.encoders) == networks * 6 * parts
+    assert len(set(used)) == networks * 6 * 2
+    # Nor is any that of acting, which counts its steps.
+    steps = Purpose.ACTING + tf.range(10_000)[:, tf.newaxis]
+    acting = {tuple(seed) for seed in derive(SEED[np.newaxis], steps).numpy().tolist()}
+    assert not acting & set(used)
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("mode", [{"double_dqn": True}, {"target_update_period": 0}], ids=str)
-def test_noise_of_updates_is_not_that_of_acting(mode: dict[str, Any]) -> None:
-    network = listen(mode)
-    # The first draw serves all updates where there is a target; acting's steps 2 and 4 share it.
-    first = 1 if "double_dqn" in mode else 0
-    steps = Purpose.ACTING + tf.range(1, 10_000)[:, tf.newaxis]
-    acting = {tuple(seed) for seed in derive(SEED[np.newaxis], steps).numpy().tolist()}
-    assert not acting & {*network.heads[first:], *network.encoders[first:]}
-    # An encoder's noise is one draw for an update, another for the target.
-    assert len(set(network.encoders)) == (7 if "double_dqn" in mode else 6)
+def test_without_noise_the_target_is_asked_once_for_all_updates() -> None:
+    network = listen({"double_dqn": True})
+    assert len(network.heads) == len(network.encoders) == 1 + 2 * 6

@@ -120,7 +120,7 @@ def test_the_gradient_is_that_of_the_values_of_the_actions_taken(
         found, bootstrap, _ = ask(config, parameters, following if is_double else None)
         total = tf.reduce_sum(found.loss)
     sources = [following, *bootstrap]
-    assert [tape.gradient(total, each) for each in sources] == [None] * 3
+    assert [tape.gradient(total, each) for each in sources] == [None] * len(sources)
 
     def total_at(a: float, b: float) -> float:
         # The targets do not move: a change this small does not change the action chosen.

@@ -31,6 +31,7 @@ TARGET_NEXT = [[0.4, 1.2], [0.9, -0.6], [0.7, 0.1]]
 SPREAD = [-0.6, 0.1, 0.8]
 
 ATOMS = [-2.0, 0.0, 2.0]
+POLICY_QUANTILES = 5
 ANY = {
     "none": {"value_distribution": "none"},
     "c51": {"value_distribution": "c51", "num_atoms": 3, "v_min": -2.0, "v_max": 2.0},
@@ -39,6 +40,7 @@ ANY = {
         "value_distribution": "iqn",
         "num_quantiles": 3,
         "num_target_quantiles": 4,
+        "num_policy_quantiles": POLICY_QUANTILES,
         "huber_delta": 0.7,
     },
 }
@@ -56,6 +58,9 @@ class Products:
     ) -> tf.Tensor:
         self.calls.append({"a": float(parameters[0]), "noise": noise.numpy().tolist()})
         scaled = parameters[0] * features  # [K, A]
+        if taus is None and self.value.value_distribution == "iqn":
+            middle = (np.arange(POLICY_QUANTILES, dtype=np.float32) + 0.5) / POLICY_QUANTILES
+            taus = tf.constant(np.tile(middle, (len(features), 1)))
         if taus is not None:
             self.calls[-1]["taus"] = taus.numpy().tolist()
             return scaled[:, :, None] + parameters[1] * taus[:, None, :]  # [K, A, N]
