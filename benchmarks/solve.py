@@ -52,13 +52,14 @@ def solve(preset: str, seed: int, folder: pathlib.Path, flags: list[str]) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("preset", choices=sorted(path.stem for path in PRESETS.glob("*.flags")))
-    parser.add_argument("--seeds", type=int, default=10, help="runs, of seeds 0, 1, 2, …")
+    parser.add_argument("--seeds", type=int, default=10, help="runs, each of another seed")
+    parser.add_argument("--first_seed", type=int, default=0, help="the others follow it")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the run directories here")
     options, flags = parser.parse_known_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or pathlib.Path(temporary)
         results = []
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             result = solve(options.preset, seed, folder, flags)
             results.append(result)
             print(

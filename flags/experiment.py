@@ -6,7 +6,7 @@ from typing import Any
 from absl import flags as absl_flags
 
 from ps_dqn import config as configuration
-from ps_dqn.config import Config
+from ps_dqn.config import Config, options
 
 
 def define(values: absl_flags.FlagValues) -> None:
@@ -56,9 +56,31 @@ def _define_one(
         define = absl_flags.DEFINE_float
     elif type_ is str:
         define = absl_flags.DEFINE_string
+    elif type_ == options.Steps:
+        define = _define_steps
     else:
         define = _define_widths
     define(field.name, default, text, flag_values=values)
+
+
+class _Steps(absl_flags.ArgumentParser):
+    """Environment steps, or a share of the run."""
+
+    syntactic_help = "a number of environment steps, or a share of the run like 10%"
+
+    def parse(self, argument: Any) -> options.Steps:
+        """Whether it is a share that can be is the configuration's to say."""
+        try:
+            return int(argument)
+        except ValueError:
+            return str(argument)
+
+
+def _define_steps(
+    name: str, default: options.Steps, text: str, flag_values: absl_flags.FlagValues
+) -> None:
+    serializer = absl_flags.ArgumentSerializer()
+    absl_flags.DEFINE(_Steps(), name, default, text, flag_values, serializer)
 
 
 class _Widths(absl_flags.ListParser):

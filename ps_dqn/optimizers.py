@@ -49,7 +49,11 @@ class Optimizer(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Adam:
-    """Kingma and Ba 2015, arXiv:1412.6980."""
+    """Kingma and Ba 2015, arXiv:1412.6980, in the form at the end of its section 2.
+
+    There ε is added to the root before the correction (the paper's ε̂), as TensorFlow does, so it
+    counts for more in the first steps than the ε of Algorithm 1.
+    """
 
     epsilon: float
     beta_1: float = 0.9
@@ -67,7 +71,7 @@ class Adam:
 
 @dataclasses.dataclass(frozen=True)
 class RMSProp:
-    """Tieleman and Hinton 2012, as in DQN (Mnih et al. 2015), without momentum."""
+    """Tieleman and Hinton 2012, without momentum."""
 
     epsilon: float
     rho: float = 0.95
@@ -78,6 +82,25 @@ class RMSProp:
         square = self.rho * slots[0] + (1 - self.rho) * gradient**2
         change = learning_rate * gradient / _sqrt(square + self.epsilon)
         return parameters - change, [square]
+
+
+@dataclasses.dataclass(frozen=True)
+class CenteredRMSProp:
+    """Graves 2013, arXiv:1308.0850, eq. 38-41, as DQN has it (Mnih et al. 2015), without momentum.
+
+    DQN's `gradient momentum` is the decay of the mean of gradients here; its ε is 0.01.
+    """
+
+    epsilon: float
+    rho: float = 0.95
+    num_slots: int = 2
+
+    def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
+        """The step is over the root of the decaying variance of gradients."""
+        mean = self.rho * slots[0] + (1 - self.rho) * gradient
+        square = self.rho * slots[1] + (1 - self.rho) * gradient**2
+        change = learning_rate * gradient / _sqrt(square - mean**2 + self.epsilon)
+        return parameters - change, [mean, square]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +136,7 @@ class Momentum:
 OPTIMIZERS: dict[str, Callable[[Learning], Optimizer]] = {
     "adam": lambda config: Adam(config.optimizer_epsilon),
     "rmsprop": lambda config: RMSProp(config.optimizer_epsilon),
+    "rmsprop_centered": lambda config: CenteredRMSProp(config.optimizer_epsilon),
     "adagrad": lambda config: AdaGrad(config.optimizer_epsilon),
     "sgd": lambda config: Momentum(config.momentum),
 }

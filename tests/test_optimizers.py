@@ -53,6 +53,15 @@ def rmsprop(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
     return path
 
 
+def rmsprop_centered(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
+    square, mean, path = np.zeros(7), np.zeros(7), []
+    for g, rate in zip(grads, RATES, strict=True):
+        square, mean = 0.95 * square + 0.05 * g * g, 0.95 * mean + 0.05 * g
+        x = x - rate * g / np.sqrt(square - mean * mean + 1e-4)
+        path.append(x)
+    return path
+
+
 def adagrad(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
     square, path = np.zeros(7), []
     for g, rate in zip(grads, RATES, strict=True):
@@ -83,6 +92,7 @@ def nesterov(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
 CASES = [
     pytest.param(optimizers.Adam(1e-4), adam, id="adam"),
     pytest.param(optimizers.RMSProp(1e-4), rmsprop, id="rmsprop"),
+    pytest.param(optimizers.CenteredRMSProp(1e-4), rmsprop_centered, id="rmsprop_centered"),
     pytest.param(optimizers.AdaGrad(1e-4), adagrad, id="adagrad"),
     pytest.param(optimizers.Momentum(0.8), momentum, id="momentum"),
     pytest.param(optimizers.Momentum(0.8, nesterov=True), nesterov, id="nesterov"),
@@ -193,9 +203,12 @@ def test_build_takes_the_configured_optimizer() -> None:
 
     assert build("adam") == optimizers.Adam(0.25)
     assert build("rmsprop") == optimizers.RMSProp(0.25)
+    assert build("rmsprop_centered") == optimizers.CenteredRMSProp(0.25)
     assert build("adagrad") == optimizers.AdaGrad(0.25)
     assert build("sgd") == optimizers.Momentum(0.5)
-    assert [build(name).num_slots for name in ("adam", "rmsprop", "adagrad", "sgd")] == [2, 1, 1, 1]
+    assert {name: build(name).num_slots for name in optimizers.OPTIMIZERS} == {
+        "adam": 2, "rmsprop": 1, "rmsprop_centered": 2, "adagrad": 1, "sgd": 1,
+    }  # fmt: skip
 
 
 def test_every_choice_of_the_flags_is_an_optimizer() -> None:

@@ -4,9 +4,10 @@ What an option needs to have an effect stands beside it, and so do its limits: s
 """
 
 import json
+import math
 from typing import NoReturn
 
-from ps_dqn.config import capacity
+from ps_dqn.config import capacity, scaling
 from ps_dqn.config.agent import NETWORKS, Network, Value
 from ps_dqn.config.run import ParameterServer
 from ps_dqn.config.topics import Topics
@@ -53,6 +54,7 @@ def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
             f"--backup_workers={backup}: must be less than --num_workers={num_workers}, a round "
             f"waits for the others"
         )
+    _check_pace(config, num_workers)
     least = config.faults.min_workers
     if least > num_workers:
         raise UsageError(
@@ -62,6 +64,23 @@ def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
         raise UsageError(
             f"--min_workers={least}: goes with --cluster=remote alone, a cluster of this machine "
             f"starts all of its workers"
+        )
+
+
+def _check_pace(config: Topics, num_workers: int) -> None:
+    """Refuses what a worker's share of the run leaves nothing of."""
+    period = 0 if config.learning.tau else config.learning.target_update_period
+    at_once = scaling.sequential_per_version(config, num_workers)
+    if 0 < period < at_once:
+        raise UsageError(
+            f"--target_update_period={period}: {at_once:g} sequential updates arrive at once "
+            f"(--local_updates={config.parameter_server.local_updates}), and the target would be "
+            f"copied after those; say {math.ceil(at_once)} or more, or fewer --local_updates"
+        )
+    if config.exploration.epsilon_ladder and scaling.envs_of_each(config, num_workers) == 1:
+        raise UsageError(
+            "--epsilon_ladder=true: has no effect where a worker has one environment; say a larger "
+            "--num_envs_per_worker, or leave it out"
         )
 
 

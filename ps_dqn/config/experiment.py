@@ -11,7 +11,7 @@ import typing
 from typing import Any
 
 from ps_dqn.config import checks, scaling
-from ps_dqn.config.options import check, check_needs
+from ps_dqn.config.options import Steps, check, check_needs
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
 
@@ -101,6 +101,8 @@ def groups() -> tuple[Group, ...]:
 def option_type(group: Group, field: dataclasses.Field) -> Any:
     """The Python type of one option, without the None of an optional one."""
     hint = typing.get_type_hints(group.type)[field.name]
+    if hint == Steps:
+        return hint
     if isinstance(hint, types.UnionType):
         return next(each for each in typing.get_args(hint) if each is not type(None))
     return hint

@@ -22,13 +22,15 @@ class Exploration:
     epsilon_schedule: str = option(
         "linear", "How epsilon gets there; constant stays at the start.", choices=SCHEDULES
     )
-    epsilon_decay_steps: int = option(
+    epsilon_decay_steps: int | str = option(
         20_000,
-        "Length of epsilon's decay (environment steps, all workers).",
+        "Length of epsilon's decay (environment steps, all workers; or a share of the run, like "
+        "10%).",
         low=1,
         needs={"epsilon_schedule": CHANGING},
     )
     epsilon_ladder: bool = option(
         False,
-        "Worker i of N explores with epsilon^(1 + 7i/(N-1)), as in Ape-X (Horgan et al. 2018).",
+        "Environment i of a worker's E explores with epsilon^(1 + 7i/(E-1)), as Ape-X's actors do "
+        "(Horgan et al. 2018).",
     )

@@ -10,12 +10,20 @@ class Learning:
     """What a minibatch gradient is and how it is applied."""
 
     gamma: float = option(0.99, "Discount per environment step.", low=0.0, high=1.0)
+    reward_clip: float = option(
+        0.0,
+        "Rewards are limited to this size before anything is learned from them, as DQN's were to "
+        "1; scores stay the environment's own. 0 does not limit them.",
+        low=0.0,
+    )
     n_step: int = option(5, "Length of the bootstrapped return (environment steps).", low=1)
     batch_size: int = option(
         64, "Transitions in a minibatch; with recurrent_size, sequences (transitions).", low=1
     )
     optimizer: str = option(
-        "adam", "Optimizer of the gradients.", choices=("adam", "rmsprop", "adagrad", "sgd")
+        "adam",
+        "Optimizer of the gradients; DQN's own is rmsprop_centered.",
+        choices=("adam", "rmsprop", "rmsprop_centered", "adagrad", "sgd"),
     )
     learning_rate: float = option(1e-3, "Step size at the start.", low=0.0, high=1e3)
     learning_rate_end: float = option(
@@ -28,17 +36,18 @@ class Learning:
     learning_rate_schedule: str = option(
         "linear", "How the step size gets there; constant stays at the start.", choices=SCHEDULES
     )
-    learning_rate_decay_steps: int = option(
+    learning_rate_decay_steps: int | str = option(
         200_000,
-        "Length of the step size's decay (environment steps, all workers).",
+        "Length of the step size's decay (environment steps, all workers; or a share of the run, "
+        "like 50%).",
         low=1,
         needs={"learning_rate_schedule": CHANGING},
     )
     optimizer_epsilon: float = option(
         1e-5,
-        "Constant in the denominators of adam, rmsprop and adagrad.",
+        "Constant in the denominators of adam, both forms of rmsprop, and adagrad.",
         low=1e-12,
-        needs={"optimizer": ("adam", "rmsprop", "adagrad")},
+        needs={"optimizer": ("adam", "rmsprop", "rmsprop_centered", "adagrad")},
     )
     momentum: float = option(
         0.9,

@@ -2,15 +2,20 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from ps_dqn.errors import UsageError
 
 # How a number may change over a run.
 CHANGING = ("linear", "cosine", "exponential")
 SCHEDULES = ("constant", *CHANGING)
+
+# Environment steps: how many, or which share of the run, like 10%.
+Steps: TypeAlias = int | str
+_SHARE = re.compile(r"([0-9]+(\.[0-9]+)?)%")
 
 
 def option(
@@ -58,6 +63,13 @@ def check(field: dataclasses.Field, value: Any) -> None:
         raise UsageError(f"--{field.name}={value}: must be one of {', '.join(choices)}")
     if value is None:
         return  # says nothing
+    if isinstance(value, str) and low is not None:
+        if not is_share(value):
+            raise UsageError(
+                f"--{field.name}={value}: must be a whole number of environment steps, or a share "
+                f"of the run above 0% and up to 100%, like 10%"
+            )
+        return
     for number in value if isinstance(value, tuple) else (value,):
         if isinstance(number, float) and not _is_allowed(field, number):
             raise UsageError(f"--{field.name}={number}: must be a finite number")
@@ -95,6 +107,24 @@ def check_needs(options: Sequence[tuple[dataclasses.Field, Any]]) -> None:
                     f"--{field.name}={_shown(value)}: has no effect without --{needed}; leave it "
                     f"out (its default is {_shown(field.default)})"
                 )
+
+
+def is_share(text: str) -> bool:
+    """Whether this is a share of the run."""
+    matched = _SHARE.fullmatch(text)
+    return matched is not None and 0 < float(matched[1]) <= 100
+
+
+def env_steps(steps: Steps, total: int) -> int:
+    """How many environment steps are meant, at least one.
+
+    Args:
+        steps: what an option says, checked.
+        total: of the run.
+    """
+    if isinstance(steps, int):
+        return steps
+    return max(round(float(steps.removesuffix("%")) / 100 * total), 1)
 
 
 def _shown(value: Any) -> str:

@@ -43,15 +43,13 @@ def share_out(config: C, num_workers: int) -> C:
 
     With rollouts nothing is shared out: each worker makes its own and learns from it.
     """
-    options = config.parameter_server
-    if options.aggregation == "auto" and num_workers > 1:
-        options = dataclasses.replace(options, aggregation=_aggregation(config))
-        config = dataclasses.replace(config, parameter_server=options)
+    options = how_they_push(config, num_workers)
+    config = dataclasses.replace(config, parameter_server=options)
     environment, replay = config.environment, config.replay
     if num_workers == 1 or replay.replay == "rollout":
         return config
     if environment.num_envs_per_worker is None:
-        num_envs = math.ceil(environment.num_envs / num_workers)
+        num_envs = envs_of_each(config, num_workers)
         environment = dataclasses.replace(environment, num_envs=num_envs)
     transitions = capacity.of(replay)
     if transitions is not None:
@@ -63,6 +61,22 @@ def share_out(config: C, num_workers: int) -> C:
         smallest = math.ceil(replay.recency_min_size / num_workers)
         replay = dataclasses.replace(replay, recency_min_size=smallest)
     return dataclasses.replace(config, environment=environment, replay=replay)
+
+
+def envs_of_each(config: Topics, num_workers: int) -> int:
+    """Environments of each of so many workers."""
+    environment = config.environment
+    if environment.num_envs_per_worker is not None or config.replay.replay == "rollout":
+        return environment.envs_per_worker
+    return math.ceil(environment.num_envs / num_workers)
+
+
+def how_they_push(config: Topics, num_workers: int) -> ParameterServer:
+    """The options of pushes, with what is left to the number of workers decided."""
+    options = config.parameter_server
+    if options.aggregation == "auto" and num_workers > 1:
+        return dataclasses.replace(options, aggregation=_aggregation(config))
+    return options
 
 
 def _aggregation(config: Topics) -> str:
@@ -132,6 +146,18 @@ def sequential_updates(options: ParameterServer, workers: int) -> float:
         workers: N; in rounds, those whose pushes make one.
     """
     return 1.0 if applies_gradients(options) else options.local_updates / workers
+
+
+def sequential_per_version(config: Topics, workers: int) -> float:
+    """Steps of the way that the parameters make at once: of a round, or of one push.
+
+    Args:
+        config: the run's.
+        workers: N, all of them.
+    """
+    options = how_they_push(config, workers)
+    pushes = workers if options.is_synchronous else 1
+    return pushes * sequential_updates(options, workers)
 
 
 def pushes_per_closure(

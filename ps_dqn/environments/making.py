@@ -21,6 +21,9 @@ from ps_dqn.errors import UsageError
 # Steps that are timed at most, and how long that may take (seconds).
 STEPS_TIMED, SECONDS_TIMED = 10, 0.5
 
+# Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
+_ALE = "ale_py.vector_env:AtariVectorEnv"
+
 _Wrap = Callable[[gymnasium.Env], gymnasium.Wrapper]
 
 
@@ -99,6 +102,8 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
         user_code.import_module(f"--env_module={config.env_module}", config.env_module)
     try:
         env = _make(config, num_envs, kwargs, folder)
+    except UsageError:
+        raise
     except Exception as error:  # whatever an environment's own code raises
         raise UsageError(
             f"--env_id={config.env_id}: cannot be made ({user_code.one_line(error)}). Is it "
@@ -117,8 +122,10 @@ def _make(
         gymnasium.make_vec(config.env_id, 1, vectorization_mode=mode, **kwargs)
     ) as looked_at:
         wrappers = _wrappers(config, looked_at.single_observation_space)
-        has_own_form = looked_at.spec is not None and looked_at.spec.vector_entry_point is not None
-    if mode is None and has_own_form and not wrappers:
+        own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
+    if mode is None and own_form is not None and not wrappers:
+        if own_form == _ALE:
+            kwargs = _with_whole_rewards(kwargs)
         return gymnasium.make_vec(config.env_id, num_envs, **kwargs)
     if folder is not None:
         recipe = {
@@ -132,6 +139,15 @@ def _make(
         wrappers=wrappers,
         **kwargs,
     )
+
+
+def _with_whole_rewards(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Scores are the game's own; what is learned from is limited later."""
+    if kwargs.get("reward_clipping"):
+        raise UsageError(
+            "--env_kwargs, reward_clipping=true: it would limit the scores too; say --reward_clip=1"
+        )
+    return {**kwargs, "reward_clipping": False}
 
 
 def _wrappers(config: Environment, space: gymnasium.Space) -> list[_Wrap]:

@@ -4,6 +4,7 @@ Shapes: E environments, S numbers of recurrent state.
 """
 
 import dataclasses
+import math
 import pathlib
 
 import numpy as np
@@ -26,14 +27,14 @@ class Gathered:
 
 
 def epsilon_greedy(
-    rng: np.random.Generator, greedy: np.ndarray, epsilon: float, num_actions: int
+    rng: np.random.Generator, greedy: np.ndarray, epsilon: float | np.ndarray, num_actions: int
 ) -> np.ndarray:
     """Replaces each action by a random one with probability epsilon.
 
     Args:
         rng: generator.
         greedy: the Q-network's best actions, int32 [E].
-        epsilon: between 0 and 1.
+        epsilon: between 0 and 1, of each [E] or of all.
         num_actions: to choose a random one from.
 
     Returns:
@@ -64,34 +65,49 @@ class Actor:
                 last.
         """
         num_envs = config.environment.envs_per_worker
-        seeds = np.random.SeedSequence([config.run.seed, worker]).spawn(3)
+        self._seed, self._worker = config.run.seed, worker
         self.environments = Environments(config.environment, num_envs, str(failures or ""))
         self._failures_before = dict(self.environments.failures)
-        self.environments.reset(int(seeds[0].generate_state(1)[0]) % 2**31)
-        self._exploration = np.random.default_rng(seeds[1])
-        spec = self.environments.spec
-        self.memory: Memory = make_memory(config, spec, np.random.default_rng(seeds[2]), folder)
+        self.start(env_steps=0)
+        spec, sampling = self.environments.spec, np.random.default_rng(self._seeds(0)[2])
+        self.memory: Memory = make_memory(config, spec, sampling, folder)
         self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
+        self._most_reward = config.learning.reward_clip or math.inf
         self._states = np.zeros((num_envs, config.state_size), np.float32)
         self._running_returns = np.zeros(num_envs)
         self._gathered = Gathered()
+
+    def start(self, env_steps: int) -> None:
+        """Starts environments and exploration, for a run that has made so many steps already.
+
+        A worker that goes on with a run, or takes the place of one that was lost, would otherwise
+        repeat how the run began.
+        """
+        environments, exploration, _ = self._seeds(env_steps)
+        self.environments.reset(int(environments.generate_state(1)[0]) % 2**31)
+        self._exploration = np.random.default_rng(exploration)
+
+    def _seeds(self, env_steps: int) -> list[np.random.SeedSequence]:
+        """Of environments, exploration and sampling."""
+        return np.random.SeedSequence([self._seed, self._worker, env_steps]).spawn(3)
 
     @property
     def acting(self) -> list[np.ndarray]:
         """What to act on: observations [E, …] and recurrent states, float32 [E, S]."""
         return [self.environments.observations, self._states]
 
-    def step(self, greedy: np.ndarray, states: np.ndarray, epsilon: float) -> None:
+    def step(self, greedy: np.ndarray, states: np.ndarray, epsilon: float | np.ndarray) -> None:
         """Acts, each environment at random with probability epsilon.
 
         Args:
             greedy: the Q-network's best actions, int32 [E].
             states: its recurrent states after them, float32 [E, S].
-            epsilon: between 0 and 1.
+            epsilon: between 0 and 1, of each environment [E] or of all.
         """
         actions = epsilon_greedy(self._exploration, greedy, epsilon, self.environments.num_actions)
         step = self.environments.step(actions)._replace(states=self._states)
-        self.memory.append(step)
+        learned = np.clip(step.rewards, -self._most_reward, self._most_reward)
+        self.memory.append(step._replace(rewards=learned))
         # Episodes begin without a state: after a reset step, or at once where there is none.
         begins = ~step.is_transition
         begins[step.final_envs] = True

@@ -139,7 +139,7 @@ class Plan(NamedTuple):
     slots: Any  # of the local optimizer, float32 [S, P]
     steps: Any  # that the local optimizer has made, float32 []
     learning_rate: Any  # float32 []
-    epsilon: Any  # this worker's probability of a random action, float32 []
+    epsilon: Any  # probability of a random action, the mean of its environments, float32 []
     seed: Any  # of acting and learning, int32 [2]
     acting: Acting
 

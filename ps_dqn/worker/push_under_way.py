@@ -11,19 +11,26 @@ import numpy as np
 
 from ps_dqn.replay.batch import Batch
 
+_SALT = 0x5EED
+
 
 class PushUnderWay:
     """From a plan until the push is packed."""
 
-    def __init__(self, rng: np.random.Generator):
-        """Draws the seeds of acting and learning from a generator."""
-        self._rng = rng
+    def __init__(self, seed: int, worker: int):
+        """Before the first push; the seeds of acting and learning depend on these."""
+        self._whose = (seed, worker, _SALT)
+        self.start(env_steps=0)
         self._is_packed = True  # or not begun
         self._owed = 0.0  # steps of the vector environment, beyond those that were to be made
         self._batch: Batch | None = None
         self.seed = np.zeros(2, np.int32)
         self.steps_made = 0  # of the vector environment
         self.steps_to_make = 0
+
+    def start(self, env_steps: int) -> None:
+        """Seeds are those of a run that has made so many steps already: see `Actor.start`."""
+        self._rng = np.random.default_rng([*self._whose, env_steps])
 
     def begin(self, steps: float) -> bool:
         """A closure plans a push of so many steps; whether it is not the one that is under way."""

@@ -1,8 +1,30 @@
-"""How a hyperparameter changes over a run, and epsilon from worker to worker."""
+"""How a hyperparameter changes over a run, and epsilon from environment to environment."""
 
 import math
+from typing import NamedTuple
 
-from ps_dqn.config import Exploration, Learning
+import numpy as np
+
+from ps_dqn.config import Config, Exploration, Learning
+from ps_dqn.config.options import env_steps as steps_of
+
+
+class Scheduled(NamedTuple):
+    """What depends on how far the run is."""
+
+    progress: float  # share of the run that is done
+    learning_rate: float
+    epsilons: np.ndarray  # of each environment of the worker, float [E]
+
+
+def at(config: Config, env_steps: int) -> Scheduled:
+    """All of it, after so many environment steps of all workers."""
+    total = config.run.total_env_steps
+    return Scheduled(
+        min(env_steps / total, 1.0),
+        learning_rate(config.learning, env_steps, total),
+        epsilon(config.exploration, env_steps, total, config.environment.envs_per_worker),
+    )
 
 
 def value(kind: str, start: float, end: float, length: int, step: int) -> float:
@@ -39,42 +61,47 @@ def value(kind: str, start: float, end: float, length: int, step: int) -> float:
     return start + way * (end - start)
 
 
-def ladder(epsilon: float, worker: int, num_workers: int) -> float:
-    """Worker i of N explores with epsilon^(1 + 7i/(N-1)) (Horgan et al. 2018, arXiv:1803.00933).
+def ladder(epsilon: float, num_envs: int) -> np.ndarray:
+    """Environment i of E explores with epsilon^(1 + 7i/(E-1)), float [E].
+
+    Horgan et al. 2018, arXiv:1803.00933, where i is an actor's number. Ape-X's actors share one
+    replay. Here each worker has its own, so each has all of the ladder: the last of many workers
+    would otherwise learn from greedy actions alone.
 
     Args:
         epsilon: the schedule's value.
-        worker: i, counted from 0.
-        num_workers: N; a single worker uses epsilon itself.
+        num_envs: E, at least 2.
     """
-    return float(epsilon ** (1.0 + 7.0 * worker / max(num_workers - 1, 1)))
+    return epsilon ** (1.0 + 7.0 * np.arange(num_envs) / (num_envs - 1))
 
 
-def learning_rate(options: Learning, env_steps: int) -> float:
-    """The step size after so many environment steps of all workers."""
+def learning_rate(options: Learning, env_steps: int, total: int) -> float:
+    """The step size after so many of the `total` environment steps of all workers."""
     return value(
         options.learning_rate_schedule,
         options.learning_rate,
         options.learning_rate_end,
-        options.learning_rate_decay_steps,
+        steps_of(options.learning_rate_decay_steps, total),
         env_steps,
     )
 
 
-def epsilon(options: Exploration, env_steps: int, worker: int, num_workers: int) -> float:
-    """How often a worker acts at random after so many environment steps of all workers.
+def epsilon(options: Exploration, env_steps: int, total: int, num_envs: int) -> np.ndarray:
+    """How often each environment of a worker is acted in at random, float [E].
 
     Args:
-        options: the schedule, and whether it differs from worker to worker.
-        env_steps: of all workers.
-        worker: index.
-        num_workers: of the run.
+        options: the schedule, and whether it differs from environment to environment.
+        env_steps: made so far, of all workers.
+        total: of the run.
+        num_envs: E, of the worker.
     """
     scheduled = value(
         options.epsilon_schedule,
         options.epsilon_start,
         options.epsilon_end,
-        options.epsilon_decay_steps,
+        steps_of(options.epsilon_decay_steps, total),
         env_steps,
     )
-    return ladder(scheduled, worker, num_workers) if options.epsilon_ladder else scheduled
+    if options.epsilon_ladder:
+        return ladder(scheduled, num_envs)
+    return np.full(num_envs, scheduled)

@@ -8,7 +8,6 @@ come after them. `calls` has what all of them exchange.
 """
 
 import functools
-import math
 import pathlib
 import threading
 from collections.abc import Callable
@@ -69,11 +68,12 @@ class Session:
             folder: where replay and the optimizer are kept; None keeps them in memory.
             failures: see `Actor`.
         """
-        self._config, self._worker, self._num_workers = config, worker, sizes.num_workers
+        self._config, self._worker = config, worker
         self._folder = folder
         self.actor = Actor(config, worker, folder, failures)
         # Its seeds are TensorFlow's, of acting and learning.
-        self._push = PushUnderWay(np.random.default_rng([config.run.seed, worker, 0x5EED]))
+        self._push = PushUnderWay(config.run.seed, worker)
+        self._has_started = False
         self._in_order = threading.Lock()  # held by what changes environments and replay
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
         keeps = config.faults.snapshot_period > 0
@@ -87,8 +87,7 @@ class Session:
                 folder, config.learning.optimizer, shape
             )
         self._counters = Counters(0, 0, 0, 0, 0)
-        self._epsilon = self._learning_rate = math.nan
-        self._progress = 0.0  # share of the run that is done
+        self._scheduled = schedules.at(config, env_steps=0)
         self._minibatches = (config.parameter_server.local_updates, config.learning.batch_size)
         self._overlaps = config.parameter_server.overlap == "on"
         self._is_learning = False  # the minibatches of this push are drawn
@@ -142,15 +141,20 @@ class Session:
         self._is_finished = int(status) == Status.FINISHED
         self._is_learning = False
         if self._parameters is not None:
-            self._follow_schedules(self._parameters.counters)
+            self._counters = self._parameters.counters
+            self._scheduled = schedules.at(self._config, self._counters.env_steps)
+            if not self._has_started and (made := self._counters.env_steps):
+                self.actor.start(made)
+                self._push.start(made)
+            self._has_started = True
             if self._push.begin(self._config.vector_steps_per_push(self._parameters.workers)):
                 self.actor.memory.begin()
             self._parameters = None
         return Plan(
             slots=self._slots,
             steps=np.float32(self._slot_steps),
-            learning_rate=np.float32(self._learning_rate),
-            epsilon=np.float32(self._epsilon),
+            learning_rate=np.float32(self._scheduled.learning_rate),
+            epsilon=np.float32(self._scheduled.epsilons.mean()),
             seed=self._push.seed,
             acting=self._acting(),
         )
@@ -160,7 +164,7 @@ class Session:
         acted = Acted(*arrays)
         with self._in_order:
             self.tally.lap("acting")
-            self.actor.step(acted.greedy, acted.state, self._epsilon)
+            self.actor.step(acted.greedy, acted.state, self._scheduled.epsilons)
             self._push.stepped()
             self.tally.lap("environment")
         return self._acting()
@@ -172,7 +176,9 @@ class Session:
             if self._is_finished:
                 batch = actor.nothing
             else:
-                draw = functools.partial(actor.memory.sample, *self._minibatches, self._progress)
+                draw = functools.partial(
+                    actor.memory.sample, *self._minibatches, self._scheduled.progress
+                )
                 batch = self._push.batch(draw)
                 self._gather()
             self._is_learning = True
@@ -183,7 +189,7 @@ class Session:
         """Draws the minibatches of the next push, while these are learned from; returns a mark."""
         with self._in_order:
             if not self._is_finished:
-                self.actor.memory.prepare(*self._minibatches, self._progress)
+                self.actor.memory.prepare(*self._minibatches, self._scheduled.progress)
         self.tally.lap("sampling")
         return np.array(1, np.int32)
 
@@ -206,7 +212,12 @@ class Session:
                 self.tally.add(name, float(getattr(learned, name)))
         kind = Kind.APPLIED if is_admitted else Kind.WITHHELD
         header, packed = self._client.pack(
-            learned.vector, kind, updates, self._env_steps, self._episodes, self._learning_rate
+            learned.vector,
+            kind,
+            updates,
+            self._env_steps,
+            self._episodes,
+            self._scheduled.learning_rate,
         )
         self._env_steps = self._episodes = 0
         self.tally.lap_beside("gradient")
@@ -236,7 +247,7 @@ class Session:
             "worker": self._worker,
             "bytes_pulled": self._client.bytes_pulled,
             "bytes_pushed": self._client.bytes_pushed,
-            "epsilon": self._epsilon,
+            "epsilon": self._scheduled.epsilons.mean(),
             "replay_size": self.actor.memory.size,
         }
         self._client.bytes_pulled = self._client.bytes_pushed = 0
@@ -277,16 +288,6 @@ class Session:
         else:
             self._client.is_needed.set()
         return Acting(observations, state, np.int32(self._push.steps_made), np.int32(should_act))
-
-    def _follow_schedules(self, counters: Counters) -> None:
-        """Sets what depends on how far the run is."""
-        config, env_steps = self._config, counters.env_steps
-        self._counters = counters
-        self._progress = min(env_steps / config.run.total_env_steps, 1.0)
-        self._learning_rate = schedules.learning_rate(config.learning, env_steps)
-        self._epsilon = schedules.epsilon(
-            config.exploration, env_steps, self._worker, self._num_workers
-        )
 
     def _gather(self) -> None:
         """Counts what was collected."""

@@ -71,7 +71,10 @@ def refused(**values: Any) -> str:
         ({"target": "expected_sarsa", "munchausen": True, "double_dqn": False}, "munchausen=false"),
         ({"target": "expected_sarsa", **ROLLOUT}, "replay=uniform or prioritized or recent"),
         ({"momentum": 0.5}, "optimizer=sgd"),
-        ({"optimizer_epsilon": 0.5, "optimizer": "sgd"}, "optimizer=adam or rmsprop or adagrad"),
+        (
+            {"optimizer_epsilon": 0.5, "optimizer": "sgd"},
+            "optimizer=adam or rmsprop or rmsprop_centered or adagrad",
+        ),
         ({"target_update_period": 5, "tau": 0.5}, "tau=0.0"),
         ({"hidden_sizes": (8,), **CUSTOM}, BUILT_IN),
         ({"activation": "tanh", **CUSTOM}, BUILT_IN),

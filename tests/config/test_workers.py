@@ -30,6 +30,27 @@ from ps_dqn.errors import UsageError
             "--min_workers=1: goes with --cluster=remote alone, a cluster of this machine starts "
             "all of its workers",
         ),
+        (
+            {"target_update_period": 63, "local_updates": 64},
+            2,  # in rounds, which are as far as one worker's push
+            False,
+            "--target_update_period=63: 64 sequential updates arrive at once (--local_updates=64), "
+            "and the target would be copied after those; say 64 or more, or fewer --local_updates",
+        ),
+        (
+            {"target_update_period": 31, "local_updates": 64, "aggregation": "async"},
+            2,
+            False,
+            "--target_update_period=31: 32 sequential updates arrive at once (--local_updates=64), "
+            "and the target would be copied after those; say 32 or more, or fewer --local_updates",
+        ),
+        (
+            {"epsilon_ladder": True, "num_envs": 2},
+            2,
+            False,
+            "--epsilon_ladder=true: has no effect where a worker has one environment; say a larger "
+            "--num_envs_per_worker, or leave it out",
+        ),
     ],
 )
 def test_workers_that_a_run_cannot_have(
@@ -46,6 +67,8 @@ def test_workers_that_a_run_cannot_have(
         ({"aggregation": "sync", "backup_workers": 2}, 3, False),
         ({"min_workers": 2}, 2, True),
         ({}, 1, False),
+        ({"target_update_period": 32, "local_updates": 64, "aggregation": "async"}, 2, False),
+        ({"epsilon_ladder": True, "num_envs": 4}, 2, False),
     ],
 )
 def test_workers_that_it_can_have(

@@ -69,6 +69,12 @@ def rmsprop(x, slots, g, rate, t):
     return x - rate * g / np.sqrt(slots[0] + EPSILON)
 
 
+def rmsprop_centered(x, slots, g, rate, t):
+    slots[0] = 0.95 * slots[0] + 0.05 * g
+    slots[1] = 0.95 * slots[1] + 0.05 * g**2
+    return x - rate * g / np.sqrt(slots[1] - slots[0] ** 2 + EPSILON)
+
+
 def adagrad(x, slots, g, rate, t):
     slots[0] = slots[0] + g**2
     return x - rate * g / (np.sqrt(slots[0]) + EPSILON)
@@ -79,7 +85,13 @@ def sgd(x, slots, g, rate, t):
     return x - rate * slots[0]
 
 
-OPTIMIZERS = {"adam": (adam, 2), "rmsprop": (rmsprop, 1), "adagrad": (adagrad, 1), "sgd": (sgd, 1)}
+OPTIMIZERS = {
+    "adam": (adam, 2),
+    "rmsprop": (rmsprop, 1),
+    "rmsprop_centered": (rmsprop_centered, 2),
+    "adagrad": (adagrad, 1),
+    "sgd": (sgd, 1),
+}
 
 
 @pytest.mark.parametrize("weighed", [False, True])

@@ -76,6 +76,17 @@ def test_it_collects_until_it_is_warm_and_samples(opened: Open) -> None:
     assert gathered.returns == [4, 4]
 
 
+def test_environments_of_a_run_that_others_began_are_seeded_otherwise(opened: Open) -> None:
+    def reset_seeds(env_steps: int) -> list[Any]:
+        actor, seen = opened(), []
+        actor.environments.reset = seen.append  # type: ignore[method-assign, assignment]
+        actor.start(env_steps)
+        return seen
+
+    assert reset_seeds(10) == reset_seeds(10) != reset_seeds(11)
+    assert reset_seeds(0) != reset_seeds(10)
+
+
 def test_no_minibatches_look_like_minibatches_and_draw_nothing(opened: Open) -> None:
     actor, twin = opened(), opened()
     for each in (actor, twin):

@@ -1,9 +1,11 @@
 """Schedules: where they start, pass and end."""
 
+import dataclasses
 import math
 
 import pytest
 
+from ps_dqn.config import Config, Exploration
 from ps_dqn.worker import schedules
 
 KINDS = ("linear", "cosine", "exponential")
@@ -73,18 +75,32 @@ def test_unknown_kinds_are_refused() -> None:
         schedules.value("step", 1.0, 0.5, 10, 3)
 
 
-def test_ladder() -> None:
-    values = [schedules.ladder(0.4, i, 8) for i in range(8)]
-    assert values == pytest.approx([0.4 ** (1 + i) for i in range(8)])
-    assert schedules.ladder(0.4, 2, 3) == pytest.approx(0.4**8)
-    assert schedules.ladder(0.4, 1, 3) == pytest.approx(0.4**4.5)
-
-
-def test_ladder_of_one_worker_is_epsilon_itself() -> None:
-    assert schedules.ladder(0.4, 0, 1) == 0.4
-
-
-@pytest.mark.parametrize("worker", range(4))
-def test_ladder_keeps_zero_and_one(worker: int) -> None:
+def test_the_ladder_is_over_the_environments_of_a_worker() -> None:
+    assert schedules.ladder(0.4, 8) == pytest.approx([0.4 ** (1 + i) for i in range(8)])
+    assert schedules.ladder(0.4, 3) == pytest.approx([0.4, 0.4**4.5, 0.4**8])
     for epsilon in (0.0, 1.0):
-        assert schedules.ladder(epsilon, worker, 4) == epsilon
+        assert (schedules.ladder(epsilon, 4) == epsilon).all()
+    options = Exploration(epsilon_start=0.5, epsilon_schedule="constant", epsilon_ladder=True)
+    assert schedules.epsilon(options, 10, 100, 2) == pytest.approx([0.5, 0.5**8])
+    options = dataclasses.replace(options, epsilon_ladder=False)
+    assert schedules.epsilon(options, 10, 100, 2).tolist() == [0.5, 0.5]
+
+
+def test_a_decay_may_be_a_share_of_the_run() -> None:
+    config = Config.from_values(
+        {
+            "total_env_steps": 1_000,
+            "epsilon_decay_steps": "10%",
+            "learning_rate": 1.0,
+            "learning_rate_end": 0.0,
+            "learning_rate_decay_steps": "50%",
+        }
+    )
+    config = Config.from_json(config.to_json())
+    found = schedules.at(config, env_steps=100)
+    assert found.progress == 0.1
+    assert found.learning_rate == pytest.approx(0.8)
+    assert found.epsilons.tolist() == [0.05] * 64
+    longer = dataclasses.replace(config.run, total_env_steps=2_000)
+    found = schedules.at(dataclasses.replace(config, run=longer), env_steps=100)
+    assert found.epsilons == pytest.approx([(1.0 + 0.05) / 2] * 64)

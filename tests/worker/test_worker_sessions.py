@@ -78,14 +78,13 @@ def test_epsilon_and_learning_rate_follow_schedules_of_their_own(
         assert worker.report().epsilon == pytest.approx(expected_epsilon)
 
 
-@pytest.mark.parametrize(("index", "exponent"), [(0, 1.0), (1, 4.5), (2, 8.0)])
-def test_the_ladder_makes_workers_explore_differently(
-    opened: Open, index: int, exponent: float
-) -> None:
+@pytest.mark.parametrize("index", [0, 2])
+def test_the_ladder_is_the_same_for_every_worker(opened: Open, index: int) -> None:
     explored = {"epsilon_start": 0.5, "epsilon_end": 0.5, "epsilon_ladder": True}
-    worker = opened(index, num_workers=3, **explored)
-    assert worker.pull().epsilon == pytest.approx(0.5**exponent)
-    assert worker.report().epsilon == pytest.approx(0.5**exponent)
+    worker = opened(index, num_workers=3, num_envs_per_worker=3, **explored)
+    mean = (0.5 + 0.5**4.5 + 0.5**8) / 3
+    assert worker.pull().epsilon == pytest.approx(mean)
+    assert worker.report().epsilon == pytest.approx(mean)
 
 
 def test_seeds_of_tensorflow_are_of_the_run_the_worker_and_the_push(opened: Open) -> None:
@@ -103,6 +102,23 @@ def test_seeds_of_tensorflow_are_of_the_run_the_worker_and_the_push(opened: Open
     assert again == first
     assert first.isdisjoint(seeds(1, seed=1)), "another worker's"
     assert first.isdisjoint(seeds(0, seed=2)), "another run's"
+
+
+def test_who_goes_on_with_a_run_does_not_repeat_how_it_began(opened: Open) -> None:
+    def began(env_steps: int) -> tuple[tuple[int, ...], list[int]]:
+        worker = opened(epsilon_start=1.0, epsilon_schedule="constant", min_replay_size=40)
+        if env_steps:
+            worker.restore(env_steps)
+        seed = tuple(worker.pull().seed.tolist())
+        worker.collect(action=0)
+        return seed, worker.sample().batch.actions.ravel().tolist()
+
+    fresh, resumed, later = began(0), began(25), began(50)
+    assert fresh == began(0)
+    assert resumed == began(25), "what it goes on from decides"
+    for one, other in ((fresh, resumed), (resumed, later), (fresh, later)):
+        assert one[0] != other[0]
+        assert one[1] != other[1]
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
