@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.config import Config
+from ps_dqn.coordinator.cautions import Cautions
 from ps_dqn.coordinator.dispatch import LOST, Schedule
 from ps_dqn.coordinator.env_failures import EnvFailures
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
@@ -81,7 +82,8 @@ class Training:
         self._state = "training"  # one of `figures.STATES`
         self._evaluation: Evaluation | None = None
         self._evaluations = Evaluations(config.run, closures, schedule)
-        self._in_a_row, self._warned, self._closures_lost = 0, False, 0
+        self._in_a_row = self._closures_lost = 0
+        self._cautions = Cautions(config, observer.say)
         most = config.faults.max_env_failures
         self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
@@ -166,7 +168,7 @@ class Training:
         self._window.measure(report)
         self._saving.snapshots.heard(report)
         self._tasks.reported(int(report.worker))
-        self._warn(report)
+        self._cautions.hear(report)
         self._env_failures.hear(report)
         if not self._reason:
             if not report.exchanges:
@@ -188,15 +190,6 @@ class Training:
         if self._config.parameter_server.is_synchronous and not self._reason:
             self._count_afresh()  # half of a push may have been made
             self._rounds.lost(worker)
-
-    def _warn(self, report: Report) -> None:
-        """Says once that learning has gone wrong."""
-        if report.withheld_not_finite and not self._warned:
-            self._warned = True
-            self._observer.say(
-                f"worker {report.worker:.0f} keeps back pushes that are not finite: look at the "
-                f"environment's rewards and at --learning_rate"
-            )
 
     def _check(self, error: Any) -> None:
         """Raises what a task's Python raised; a parameter server's own words come first."""

@@ -23,7 +23,13 @@ class Gathered:
 
     env_steps: int = 0
     returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
+    returns_outside: int = 0  # of those, whose discounted return c51's atoms do not span
     failures: dict[str, int] = dataclasses.field(default_factory=dict)  # of environments, by kind
+
+    def counts(self) -> dict[str, int]:
+        """As a report names them."""
+        failures = {f"env_{kind}": count for kind, count in self.failures.items()}
+        return {"env_steps": self.env_steps, "returns_outside": self.returns_outside, **failures}
 
 
 def epsilon_greedy(
@@ -75,6 +81,10 @@ class Actor:
         self._most_reward = config.learning.reward_clip or math.inf
         self._states = np.zeros((num_envs, config.state_size), np.float32)
         self._running_returns = np.zeros(num_envs)
+        self._discounted, self._discounts = np.zeros(num_envs), np.ones(num_envs)
+        self._gamma, self._atoms = config.learning.gamma, (-math.inf, math.inf)
+        if config.value.value_distribution == "c51":
+            self._atoms = (config.value.v_min, config.value.v_max)
         self._gathered = Gathered()
 
     def start(self, env_steps: int) -> None:
@@ -117,7 +127,20 @@ class Actor:
         ended = np.flatnonzero(step.terminated | step.truncated)
         self._gathered.returns.extend(self._running_returns[ended])
         self._running_returns[ended] = 0
+        self._follow_discounted(step.is_transition, learned, ended, step.failed_envs)
         self._gathered.env_steps += int(step.is_transition.sum())
+
+    def _follow_discounted(
+        self, is_real: np.ndarray, rewards: np.ndarray, ended: np.ndarray, failed: np.ndarray
+    ) -> None:
+        """Counts episodes whose return from their start is outside of the atoms."""
+        self._discounted += np.where(is_real, self._discounts * rewards, 0)
+        self._discounts[is_real] *= self._gamma
+        low, high = self._atoms
+        of_ended = self._discounted[ended]
+        self._gathered.returns_outside += int(((of_ended < low) | (of_ended > high)).sum())
+        for begins_anew in (ended, failed):
+            self._discounted[begins_anew], self._discounts[begins_anew] = 0, 1
 
     def take_gathered(self) -> Gathered:
         """What was collected since the last call."""

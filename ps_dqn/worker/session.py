@@ -294,7 +294,6 @@ class Session:
         gathered = self.actor.take_gathered()
         self._env_steps += gathered.env_steps
         self._episodes += len(gathered.returns)
-        self.tally.add("env_steps", gathered.env_steps)
         self.tally.returns.extend(gathered.returns)
-        for kind, failures in gathered.failures.items():
-            self.tally.add(f"env_{kind}", failures)
+        for name, count in gathered.counts().items():
+            self.tally.add(name, count)

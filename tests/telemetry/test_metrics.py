@@ -62,9 +62,10 @@ def test_train_row() -> None:
         report(
             worker=1, pushes=3, refused=1, updates=12, env_steps=96, episodes=1, return_sum=3.0,
             td_loss=6.0, q_values=8.0, grad_norm=2.0, staleness=6, staleness_max=4, epsilon=0.1,
-            withheld_outliers=2, withheld_not_finite=1, replay_size=40, bytes_pulled=480,
-            bytes_pushed=320, time_acting=1.5, time_pull=0.75, time_push=1.5, time_waiting=100.0,
-            pull_max=0.125, push_max=1.25, pull_took=0.75, push_took=2.0, env_raised=2,
+            withheld_outliers=2, withheld_not_finite=1, returns_outside=1, replay_size=40,
+            bytes_pulled=480, bytes_pushed=320, time_acting=1.5, time_pull=0.75, time_push=1.5,
+            time_waiting=100.0, pull_max=0.125, push_max=1.25, pull_took=0.75, push_took=2.0,
+            env_raised=2,
         ),
         # The same worker again: its replay's size replaces the one before. It has not pulled.
         report(worker=1, epsilon=math.nan, replay_size=60),
@@ -80,6 +81,7 @@ def test_train_row() -> None:
         "train/td_loss": 8.0 / 16,
         "train/q_values": 16.0 / 16,
         "train/grad_norm": 8.0 / 16,
+        "train/returns_outside_atoms": 1 / 3,
         "train/staleness": 7.0 / 5,  # of decided pushes: 4 applied, 1 refused
         "train/staleness_max": 4.0,
         "train/epsilon": 0.3,

@@ -1,0 +1,36 @@
+"""What people are told of learning that has gone wrong, once."""
+
+import pytest
+from support.reports import report
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator.cautions import Cautions
+
+C51 = Config.from_values({"value_distribution": "c51", "v_min": -1.5, "v_max": 20.0})
+
+
+def said(*reports: dict[str, float]) -> list[str]:
+    lines: list[str] = []
+    cautions = Cautions(C51, lines.append)
+    for each in reports:
+        cautions.hear(report(**each))
+    return lines
+
+
+def test_pushes_that_are_not_finite_are_told_of_once() -> None:
+    [line] = said({"worker": 0}, *[{"worker": 3, "withheld_not_finite": 2}] * 3)
+    assert line.startswith("worker 3 keeps back pushes that are not finite: look at ")
+
+
+def test_returns_that_leave_the_atoms_for_long_are_told_of_once() -> None:
+    [line] = said(*[{"worker": 0, "episodes": 60, "returns_outside": 7}] * 6)
+    assert line == (
+        "returns leave the atoms: 14 of 120 episodes had a discounted return outside of "
+        "--v_min=-1.5 to --v_max=20, which c51 cannot tell apart; say wider ones"
+    )
+
+
+@pytest.mark.parametrize("outside", [0, 5, 6])
+def test_a_few_returns_outside_are_no_reason(outside: int) -> None:
+    assert not said(*[{"worker": 0, "episodes": 60, "returns_outside": outside}] * 6)
+    assert not said({"worker": 0, "episodes": 99, "returns_outside": 99})
