@@ -13,6 +13,7 @@ from ps_dqn.run import directory
 # Flags that may name a module to import, and which of their values do.
 CODE: dict[str, Callable[[str], bool]] = {
     "env_module": bool,
+    "env_wrappers": bool,
     "network": lambda value: ":" in value,
     "env_id": lambda value: ":" in value,
 }
@@ -61,8 +62,8 @@ def define_trust(values: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_bool(
         "trust_run_dir",
         False,
-        "Import what the flags in --run_dir name (--env_module, --network, --env_id with a module) "
-        "although the folder is another user's.",
+        "Import what the flags in --run_dir name (--env_module, --env_wrappers, --network, and "
+        "--env_id with a module) although the folder is another user's.",
         flag_values=values,
     )
 

@@ -49,9 +49,14 @@ class _Env:
     def __init__(self, content: dict[str, Any]):
         import gymnasium
 
+        from ps_dqn.environments import named
         from ps_dqn.environments.guard import Guard
 
-        env = gymnasium.make(content["env_id"], **content["env_kwargs"])
+        env: gymnasium.Env = gymnasium.make(
+            named.environment(content["env_id"]), **content["env_kwargs"]
+        )
+        for wrap in named.wrappers(content["env_wrappers"]):
+            env = wrap(env)
         self._guard = Guard(env, {}, "")
 
     def begin(self, seed: int | None) -> None:
@@ -82,7 +87,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         if not all(isinstance(action, int) for actions in episodes for action in actions):
             raise ValueError("its actions are no numbers")
         _ = content["env_id"], content["env_kwargs"], content["kind"], content["error"]
-        _ = content["env_module"], int(content["seed"])
+        _ = content["env_module"], content["env_wrappers"], int(content["seed"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: cannot be read ({user_code.one_line(error)})") from None
     return content

@@ -11,11 +11,20 @@ NETWORKS = ("mlp", "nature", "minatar", "impala")
 class Environment:
     """What the workers act in."""
 
-    env_id: str = option("CartPole-v1", "Gymnasium id of the environment.")
+    env_id: str = option(
+        "CartPole-v1",
+        "Gymnasium id of the environment; or package.module:EnvClass, a class of yours, which "
+        "every task must be able to import.",
+    )
     env_module: str = option(
         "", "Python module to import first, on every task; it registers env_id with Gymnasium."
     )
     env_kwargs: str = option("{}", "Keyword arguments of the environment, as a JSON object.")
+    env_wrappers: str = option(
+        "",
+        "Wrappers around each single environment, package.module:Wrapper, comma separated, the "
+        "innermost first: classes or functions of an environment.",
+    )
     eval_env_kwargs: str = option(
         "", "Its keyword arguments in evaluations, as a JSON object. Default: env_kwargs."
     )

@@ -33,7 +33,7 @@ MOST_ACTIONS = 10_000
 RESETS = 3
 # Of each process: failures that are written down.
 MOST_WRITTEN = 5
-FORMAT = 1  # of the file
+FORMAT = 2  # of the file
 _written = 0
 
 
@@ -53,7 +53,7 @@ class Guard(gymnasium.Wrapper):
 
         Args:
             env: it.
-            recipe: how to make another: `env_id`, `env_module`, `env_kwargs`.
+            recipe: how to make another: `env_id`, `env_module`, `env_kwargs`, `env_wrappers`.
             folder: where failures are written down.
         """
         super().__init__(env)

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -15,6 +14,7 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
+from ps_dqn.environments import named
 from ps_dqn.environments.guard import Guard
 from ps_dqn.errors import UsageError
 
@@ -23,8 +23,6 @@ STEPS_TIMED, SECONDS_TIMED = 10, 0.5
 
 # Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
 _ALE = "ale_py.vector_env:AtariVectorEnv"
-
-_Wrap = Callable[[gymnasium.Env], gymnasium.Wrapper]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,27 +114,34 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
 def _make(
     config: Environment, num_envs: int, kwargs: dict[str, Any], folder: str | None
 ) -> VectorEnv:
-    """An environment's own vector form as it is; others in wrappers, the guard first."""
+    """An environment's own vector form as it is; others in wrappers.
+
+    Those that the user names come first, then the guard, then what the environment lacks.
+    """
+    env_id, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization
+    if own and mode is None:
+        mode = "sync"
     with contextlib.closing(
-        gymnasium.make_vec(config.env_id, 1, vectorization_mode=mode, **kwargs)
+        gymnasium.make_vec(env_id, 1, vectorization_mode=mode, wrappers=own, **kwargs)
     ) as looked_at:
         wrappers = _wrappers(config, looked_at.single_observation_space)
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
     if mode is None and own_form is not None and not wrappers:
         if own_form == _ALE:
             kwargs = _with_whole_rewards(kwargs)
-        return gymnasium.make_vec(config.env_id, num_envs, **kwargs)
+        return gymnasium.make_vec(env_id, num_envs, **kwargs)
     if folder is not None:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
+            "env_wrappers": config.env_wrappers,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
     return gymnasium.make_vec(
-        config.env_id,
+        env_id,
         num_envs,
         vectorization_mode=mode or "sync",
-        wrappers=wrappers,
+        wrappers=[*own, *wrappers],
         **kwargs,
     )
 
@@ -150,12 +155,12 @@ def _with_whole_rewards(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**kwargs, "reward_clipping": False}
 
 
-def _wrappers(config: Environment, space: gymnasium.Space) -> list[_Wrap]:
+def _wrappers(config: Environment, space: gymnasium.Space) -> list[named.Wrap]:
     """What an environment lacks: flat observations, or frames that are stacked.
 
     One that stacks by itself has stacks of images, [frames, height, width, …].
     """
-    wrappers: list[_Wrap] = []
+    wrappers: list[named.Wrap] = []
     if not isinstance(space, gymnasium.spaces.Box):
         wrappers.append(FlattenObservation)
     shape, frames = space.shape or (), config.frame_stack

@@ -27,6 +27,7 @@ NOT_DEFAULT: dict[str, Any] = {
     "env_id": "Acrobot-v1",
     "env_module": "json",
     "env_kwargs": '{"name": "a b, c"}',
+    "env_wrappers": "my.module:Wrapper,another:wrap",
     "eval_env_kwargs": '{"name": "d"}',
     "num_envs_per_worker": 16,
     "network": "impala",
