@@ -1,5 +1,6 @@
 """Whoever watches a run: its files, the person before it, and the health server."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from ps_dqn.telemetry.progress import Progress
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.telemetry.writers import Writers
 
+# Where no worker has reported for so long, people are told that it goes on all the same (seconds).
+QUIET_SECONDS = 15.0
+
 
 class Observer:
     """Hears from a run's loop and tells all of them."""
@@ -21,12 +25,19 @@ class Observer:
         self.disk = Disk(self.say)
         # What the figures call "the last moments" (seconds).
         self.moments = max(1.0, display.interval)
+        self._heard, self._quiet = time.monotonic(), QUIET_SECONDS
 
     def show(self, figures: RunFigures) -> None:
         """Shows the run as it is now."""
         self._vitals.show(figures)
+        now = time.monotonic()
         if figures.is_news:
+            self._heard, self._quiet = now, QUIET_SECONDS
             self._display.show(figures)
+        elif now - self._heard > self._quiet:
+            self._quiet *= 2
+            seconds = now - self._heard
+            self.say(f"no worker has reported for {seconds:.0f} s: what they are at takes longer")
 
     def say(self, line: str) -> None:
         """Says a line to people."""
