@@ -114,6 +114,8 @@ def _announcement(command: Command, environment: EnvironmentSpec) -> str:
         "remote": "remote tasks",
     }
     shape = "×".join(str(size) for size in environment.observation_shape) or "1"
+    if environment.rounded_from:
+        shape += f" ({environment.rounded_from}, kept as float32)"
     num_environments = config.environment.envs_per_worker
     return (
         f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "

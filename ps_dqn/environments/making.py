@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import json
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
@@ -33,6 +34,8 @@ class EnvironmentSpec:
     observation_dtype: np.dtype  # uint8, bool or float32
     num_actions: int
     reward_threshold: float | None
+    # Dtype of the observations, where float32 does not hold all of it.
+    rounded_from: str = dataclasses.field(default="", compare=False)
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -81,6 +84,7 @@ def spec_of(env: VectorEnv) -> EnvironmentSpec:
         _stored_dtype(space),
         int(actions_of(env).n),
         env.spec.reward_threshold if env.spec else None,
+        _rounded_from(space),
     )
 
 
@@ -125,6 +129,11 @@ def _make(
     with contextlib.closing(
         gymnasium.make_vec(env_id, 1, vectorization_mode=mode, wrappers=own, **kwargs)
     ) as looked_at:
+        if _has_text(looked_at.single_observation_space):
+            raise UsageError(
+                f"--env_id={config.env_id}: its observations have text, which a network cannot "
+                f"read: wrap it so that they are numbers"
+            )
         wrappers = _wrappers(config, looked_at.single_observation_space)
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
     if mode is None and own_form is not None and not wrappers:
@@ -170,6 +179,19 @@ def _wrappers(config: Environment, space: gymnasium.Space) -> list[named.Wrap]:
     return wrappers
 
 
+def _has_text(space: gymnasium.Space) -> bool:
+    """Whether text is a part of it, which Gymnasium would flatten into codes of characters."""
+    spaces = gymnasium.spaces
+    parts: Iterable[gymnasium.Space] = ()
+    if isinstance(space, spaces.Dict):
+        parts = space.spaces.values()
+    elif isinstance(space, spaces.Tuple | spaces.OneOf):
+        parts = space.spaces
+    elif isinstance(space, spaces.Sequence):
+        parts = (space.feature_space,)
+    return isinstance(space, spaces.Text) or any(map(_has_text, parts))
+
+
 def _check_spaces(config: Environment, env: VectorEnv) -> None:
     actions, observations = env.single_action_space, env.single_observation_space
     if not isinstance(actions, gymnasium.spaces.Discrete):
@@ -191,6 +213,15 @@ def actions_of(env: VectorEnv) -> gymnasium.spaces.Discrete:
     actions = env.single_action_space
     assert isinstance(actions, gymnasium.spaces.Discrete)  # _check_spaces has refused others
     return actions
+
+
+def _rounded_from(space: Any) -> str:
+    dtype = np.dtype(space.dtype)
+    if dtype == np.float64:
+        return dtype.name
+    is_whole = np.issubdtype(dtype, np.integer)
+    most = max(abs(float(space.low.min())), float(space.high.max())) if is_whole else 0.0
+    return dtype.name if most > 2**24 else ""
 
 
 def _stored_dtype(space: Any) -> np.dtype:

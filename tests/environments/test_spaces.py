@@ -57,6 +57,8 @@ PLANES = shaped(
     np.arange(12).reshape(2, 2, 3) % 5 == 0,
 )
 DOUBLES = shaped("Doubles", gymnasium.spaces.Box(-1, 1, (2,), np.float64), np.array([0.1, -0.2]))
+WHOLE = shaped("Whole", gymnasium.spaces.Box(0, 2**24, (2,), np.int64), np.array([1, 2]))
+LARGE = shaped("Large", gymnasium.spaces.Box(0, 2**24 + 1, (2,), np.int64), np.array([1, 2]))
 CELLS = shaped("Cells", gymnasium.spaces.Discrete(4, start=1), 3)
 PARTS = shaped(
     "Parts",
@@ -211,3 +213,23 @@ def test_a_module_that_fails_is_a_usage_error(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UsageError, match="I am broken"):
         environments.describe(Environment(env_module="test_environments_broken"))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "dtype"), [(DOUBLES, "float64"), (LARGE, "int64"), (WHOLE, ""), (CELLS, "")]
+)
+def test_observations_that_float32_does_not_hold_are_told_of(env_id: str, dtype: str) -> None:
+    assert environments.describe(Environment(env_id=env_id)).rounded_from == dtype
+
+
+@pytest.mark.parametrize("where", ["alone", "in a dictionary", "in a tuple"])
+def test_text_is_refused(where: str) -> None:
+    text, number = gymnasium.spaces.Text(5), gymnasium.spaces.Discrete(2)
+    space = {
+        "alone": text,
+        "in a dictionary": gymnasium.spaces.Dict({"a": number, "b": text}),
+        "in a tuple": gymnasium.spaces.Tuple([number, gymnasium.spaces.Tuple([text])]),
+    }[where]
+    name = shaped(f"Text{where.replace(' ', '')}", space, space.sample())
+    with pytest.raises(UsageError, match="its observations have text, which a network cannot read"):
+        environments.describe(Environment(env_id=name))
