@@ -61,8 +61,8 @@ def connect(
     try:
         strategy = tf.distribute.ParameterServerStrategy(resolver)
         coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        _kept.append(coordinator)
+        runtime.install()
     except tf.errors.OpError as error:
         raise failures.lost(error) from error
-    _kept.append(coordinator)
-    runtime.install()
     return Connection(coordinator, Members(coordinator, placement.spec, there))

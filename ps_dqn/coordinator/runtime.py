@@ -6,11 +6,14 @@ stands still, nor hear a signal, for as long as that takes: for good, where the 
 It makes a function of each new kind of operation that runs at once, too; where that is a constant,
 it holds the lock as well. The C API's calls do the same without the lock.
 
-TensorFlow copies what a closure returned with a function of two parts, one of them the worker's.
-Where a thread has such a function made while another begins to run its own, the latter reads memory
-that was just let go (the vector `function_data_` of EagerClusterFunctionLibraryRuntime grows): the
-process crashed, or a worker could not read what it was asked for. That happened at first steps,
-once in some hundreds of runs. A copy that is no function does without.
+TensorFlow copies what a closure returned with a function of two parts, one of them the worker's. It
+keeps what it knows of such parts in a vector (`function_data_` of
+EagerClusterFunctionLibraryRuntime), and whoever runs one takes a pointer into it and lets the lock
+go. Where the vector has to grow meanwhile, as another thread makes a part, the first reads memory
+that was let go: the process crashed, or a worker could not read what it was asked for. That
+happened at first steps, once in some hundreds of runs. So the vector is made to grow while nobody
+else is there. (A copy that is no function would not do: one worker that dies during its copy aborts
+those of all others.)
 """
 
 import contextlib
@@ -22,17 +25,24 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
-from tensorflow.python.distribute.coordinator import values
 from tensorflow.python.eager import context
 from tensorflow.python.framework import c_api_util, errors_impl
 
 from cluster.spec import Task
 
+# So many parts double the vector's room to 256. That leaves room for 127 more: one for each worker,
+# and again where TensorFlow forgets them as a worker comes.
+_PARTS = 129
+
 
 def install() -> None:
-    """Once this process is connected: from now on, TensorFlow does so."""
+    """Once this process is connected: from now on, TensorFlow does so.
+
+    Raises:
+        tf.errors.OpError: the first parameter server is lost.
+    """
     context.Context.add_c_function = _add_c_function
-    values.RemoteValueImpl._copy_to_local = _copy_to_local
+    _make_room_for_parts()
 
 
 @contextlib.contextmanager
@@ -72,11 +82,13 @@ def _add_c_function(self: context.Context, function: Any) -> None:
         _library().TFE_ContextAddFunctionDef(_handle(), definition, len(definition), status)
 
 
-def _copy_to_local(self: values.RemoteValueImpl) -> Any:
-    """In the place of the method of that name; what a closure returned, as arrays."""
-    if self._values is None:  # it returns nothing
-        return None
-    return tf.nest.map_structure(lambda tensor: tensor.numpy(), self._values)
+def _make_room_for_parts() -> None:
+    with tf.device("/job:ps/replica:0/task:0"):
+        there = tf.raw_ops.Timestamp()  # a constant would wait with Python's lock
+    for _ in range(_PARTS):
+        context.context().clear_kernel_cache()  # else the last part would be used again
+        with tf.device(f"/job:{context.get_server_def().job_name}"):
+            tf.identity(there)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ import types
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.distribute.coordinator import values
 from tensorflow.python.eager import context
 
 from ps_dqn.coordinator import runtime
@@ -14,8 +13,6 @@ from ps_dqn.coordinator import runtime
 def installed(coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever other tests of this process have connected to."""
     monkeypatch.setattr(context.Context, "add_c_function", context.Context.add_c_function)
-    copy = values.RemoteValueImpl._copy_to_local
-    monkeypatch.setattr(values.RemoteValueImpl, "_copy_to_local", copy)
     runtime.install()
 
 
@@ -43,19 +40,6 @@ def test_where_it_may_not_nothing_is_registered_for_an_operation():
         assert not register(tf.uint16)
     # Neither is what was not registered used later.
     assert register(tf.uint16)
-
-
-@pytest.mark.usefixtures("installed")
-def test_what_closures_return_is_copied_by_no_function_of_two_tasks(coordinator):
-    """TensorFlow may crash where one thread makes such a function while another runs its own."""
-    of_a_kind_that_no_other_test_returns = tf.function(lambda: {"a": tf.zeros([2], tf.uint16)})
-    nothing = tf.function(lambda: None)
-    before = set(context.context().list_function_names())
-    copied = coordinator.schedule(of_a_kind_that_no_other_test_returns).fetch()
-    assert copied["a"].tolist() == [0, 0]
-    assert coordinator.schedule(nothing).fetch() is None
-    made = set(context.context().list_function_names()) - before
-    assert not [name for name in made if "Identity" in name]
 
 
 @pytest.mark.usefixtures("installed")
