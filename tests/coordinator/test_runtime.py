@@ -1,9 +1,13 @@
 """Functions that TensorFlow registers with the tasks through its C API."""
 
+import collections
+import pathlib
+import re
 import types
 
 import pytest
 import tensorflow as tf
+from support.programs import SUPPORT, run_python
 from tensorflow.python.eager import context
 
 from ps_dqn.coordinator import runtime
@@ -40,6 +44,16 @@ def test_where_it_may_not_nothing_is_registered_for_an_operation():
         assert not register(tf.uint16)
     # Neither is what was not registered used later.
     assert register(tf.uint16)
+
+
+def test_tensorflows_vector_of_parts_has_grown_before_threads_use_it(
+    tmp_path: pathlib.Path,
+) -> None:
+    """It doubles its room, so more than 128 parts leave it room for as many more."""
+    ended = run_python([SUPPORT / "first_parts.py"], tmp_path)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    made = collections.Counter(re.findall(r"CFLR::Instantiate: .*this: (0x\w+)", ended.stderr))
+    assert max(made.values()) > 128
 
 
 @pytest.mark.usefixtures("installed")
