@@ -64,7 +64,7 @@ def check(field: dataclasses.Field, value: Any) -> None:
     if value is None:
         return  # says nothing
     if isinstance(value, str) and low is not None:
-        if not is_share(value):
+        if not _is_share(value):
             raise UsageError(
                 f"--{field.name}={value}: must be a whole number of environment steps, or a share "
                 f"of the run above 0% and up to 100%, like 10%"
@@ -109,7 +109,7 @@ def check_needs(options: Sequence[tuple[dataclasses.Field, Any]]) -> None:
                 )
 
 
-def is_share(text: str) -> bool:
+def _is_share(text: str) -> bool:
     """Whether this is a share of the run."""
     matched = _SHARE.fullmatch(text)
     return matched is not None and 0 < float(matched[1]) <= 100

@@ -4,13 +4,12 @@ Shapes: E environments, S numbers of recurrent state.
 """
 
 import dataclasses
-import math
 import pathlib
 
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.environments import Environments
+from ps_dqn.environments import Environments, Step
 from ps_dqn.replay.batch import Batch, zero_batch
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.plan import make_memory
@@ -78,13 +77,11 @@ class Actor:
         spec, sampling = self.environments.spec, np.random.default_rng(self._seeds(0)[2])
         self.memory: Memory = make_memory(config, spec, sampling, folder)
         self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
-        self._most_reward = config.learning.reward_clip or math.inf
+        self._reward_clip = config.learning.reward_clip
         self._states = np.zeros((num_envs, config.state_size), np.float32)
         self._running_returns = np.zeros(num_envs)
         self._discounted, self._discounts = np.zeros(num_envs), np.ones(num_envs)
-        self._gamma, self._atoms = config.learning.gamma, (-math.inf, math.inf)
-        if config.value.value_distribution == "c51":
-            self._atoms = (config.value.v_min, config.value.v_max)
+        self._gamma, self._value = config.learning.gamma, config.value
         self._gathered = Gathered()
 
     def start(self, env_steps: int) -> None:
@@ -116,8 +113,11 @@ class Actor:
         """
         actions = epsilon_greedy(self._exploration, greedy, epsilon, self.environments.num_actions)
         step = self.environments.step(actions)._replace(states=self._states)
-        learned = np.clip(step.rewards, -self._most_reward, self._most_reward)
-        self.memory.append(step._replace(rewards=learned))
+        learned = step
+        if self._reward_clip:
+            clipped = np.clip(step.rewards, -self._reward_clip, self._reward_clip)
+            learned = step._replace(rewards=clipped)
+        self.memory.append(learned)
         # Episodes begin without a state: after a reset step, or at once where there is none.
         begins = ~step.is_transition
         begins[step.final_envs] = True
@@ -127,19 +127,18 @@ class Actor:
         ended = np.flatnonzero(step.terminated | step.truncated)
         self._gathered.returns.extend(self._running_returns[ended])
         self._running_returns[ended] = 0
-        self._follow_discounted(step.is_transition, learned, ended, step.failed_envs)
+        if self._value.value_distribution == "c51":
+            self._follow_discounted(learned, ended)
         self._gathered.env_steps += int(step.is_transition.sum())
 
-    def _follow_discounted(
-        self, is_real: np.ndarray, rewards: np.ndarray, ended: np.ndarray, failed: np.ndarray
-    ) -> None:
+    def _follow_discounted(self, step: Step, ended: np.ndarray) -> None:
         """Counts episodes whose return from their start is outside of the atoms."""
-        self._discounted += np.where(is_real, self._discounts * rewards, 0)
-        self._discounts[is_real] *= self._gamma
-        low, high = self._atoms
+        self._discounted += np.where(step.is_transition, self._discounts * step.rewards, 0)
+        self._discounts[step.is_transition] *= self._gamma
         of_ended = self._discounted[ended]
-        self._gathered.returns_outside += int(((of_ended < low) | (of_ended > high)).sum())
-        for begins_anew in (ended, failed):
+        is_outside = (of_ended < self._value.v_min) | (of_ended > self._value.v_max)
+        self._gathered.returns_outside += int(is_outside.sum())
+        for begins_anew in (ended, step.failed_envs):
             self._discounted[begins_anew], self._discounts[begins_anew] = 0, 1
 
     def take_gathered(self) -> Gathered:
