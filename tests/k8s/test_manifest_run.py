@@ -10,7 +10,7 @@ import pathlib
 import re
 
 import pytest
-from support.manifests import render_overlay
+from support.manifests import experiment_patch, render_overlay
 from support.pods import cluster as pods_cluster
 from support.pods import network
 from support.pods.cluster import Cluster
@@ -56,11 +56,6 @@ replicas:
   - {{name: parameter-server, count: 2}}
 transformers: [{k8s}/counts]
 patches:
-  - target: {{kind: ConfigMap, name: experiment}}
-    patch: |-
-      - op: replace
-        path: /data/experiment.flags
-        value: EXPERIMENT
   - target: {{kind: StatefulSet, name: worker}}
     patch: |-
       - op: replace
@@ -71,7 +66,7 @@ patches:
       - op: replace
         path: /spec/template/spec/containers/0/lifecycle/preStop/sleep/seconds
         value: 2
-""".replace("EXPERIMENT", json.dumps(EXPERIMENT + ENDLESS))
+""" + experiment_patch(EXPERIMENT + ENDLESS)
 REMOVED = {("Deployment", "tensorboard"), ("Service", "tensorboard")}
 
 

@@ -1,7 +1,6 @@
 """The rendered manifests with TLS sidecars run CartPole here, through the loss of a worker."""
 
 import dataclasses
-import json
 import pathlib
 import shutil
 import socket
@@ -9,7 +8,7 @@ import ssl
 import subprocess
 
 import pytest
-from support.manifests import Object, render_overlay
+from support.manifests import Object, experiment_patch, render_overlay
 from support.pods import cluster as pods_cluster
 from support.pods import network
 from support.pods.cluster import Cluster
@@ -35,12 +34,7 @@ replicas:
   - {{name: worker, count: 2}}
 transformers: [{k8s}/counts]
 patches:
-  - target: {{kind: ConfigMap, name: experiment}}
-    patch: |-
-      - op: replace
-        path: /data/experiment.flags
-        value: EXPERIMENT
-""".replace("EXPERIMENT", json.dumps(EXPERIMENT))
+""" + experiment_patch(EXPERIMENT)
 REMOVED = {("Deployment", "tensorboard"), ("Service", "tensorboard"), ("Job", "evaluator")}
 
 

@@ -5,6 +5,7 @@ Nothing here needs a Kubernetes cluster: `kubectl kustomize` runs on this machin
 
 import dataclasses
 import functools
+import json
 import os
 import pathlib
 import shutil
@@ -51,6 +52,17 @@ EVERYTHING = (*FOLDERS, *OWN_OVERLAYS)
 
 # By this name the training operator finds the container that it gives TF_CONFIG.
 TFJOB_CONTAINER = "tensorflow"
+
+
+def experiment_patch(flags: str) -> str:
+    """An item of an overlay's `patches:` that makes these flags the experiment's."""
+    return f"""\
+  - target: {{{{kind: ConfigMap, name: experiment}}}}
+    patch: |-
+      - op: replace
+        path: /data/experiment.flags
+        value: {json.dumps(flags)}
+"""
 
 
 @functools.cache
