@@ -179,7 +179,8 @@ class Rounds:
         seed = greedy_play.seed_of(options.seed, self._env_steps, 0)
         observations, left = evaluation.begin(int(seed)), options.eval_episodes
         while left:
-            playing = evaluation.step(self._act(parameters, observations).numpy())
+            greedy = self._act(parameters, observations).numpy()
+            playing = evaluation.step(greedy, np.zeros((len(greedy), 0), np.float32))
             observations, left = playing.observations, int(playing.episodes)
         return float(evaluation.end().returns.mean())
 

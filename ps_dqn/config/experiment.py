@@ -72,8 +72,12 @@ class Config(Topics):
 
     @property
     def state_size(self) -> int:
-        """Numbers of the recurrent state of one environment; 0 without one."""
-        return 2 * self.network.recurrent_size
+        """Numbers of the recurrent state of one environment; 0 without one.
+
+        An LSTM's output and memory, the last action and its reward.
+        """
+        units = self.network.recurrent_size
+        return 2 * units + 2 if units else 0
 
     @property
     def vector_steps_per_rollout(self) -> int:

@@ -78,7 +78,8 @@ class CheckpointPlayer:
         state, playing = tf.zeros([self._episodes, self._network.state_size]), self._episodes
         while playing:
             actions, state = self._greedy(parameters, tf.constant(observations), state)
-            observations, playing = self._evaluation.step(actions.numpy())
+            played = self._evaluation.step(actions.numpy(), np.asarray(state))
+            observations, state, playing = played
         return Score(checkpoint, self._evaluation.end()[1])
 
 

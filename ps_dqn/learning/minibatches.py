@@ -129,12 +129,12 @@ class SequenceSource:
 
     def prepare(self, parameters: Parameters, batch: Sequences, seed: tf.Tensor) -> Bootstrap:
         """The target network's part of all minibatches, along all sequences at once."""
-        shape = batch.actions.shape  # [M, B, T]
+        shape = batch.returns.shape  # [M, B, T]
         merged = Sequences(*(_merge(array) for array in batch))
         noise_seed = _of_encoder(seed, Purpose.TARGET)
         features = self._features(parameters, merged, noise_seed)  # [M·B, L - burn_in, F]
         target = Pass(parameters, *self._cut(features, merged), seed)
-        bootstrap = self._objective.bootstrap(target, _merge(merged.actions))
+        bootstrap = self._objective.bootstrap(target, self._trained_actions(merged))
         return Bootstrap(*(_split(each, shape) for each in bootstrap))
 
     def loss(
@@ -156,13 +156,15 @@ class SequenceSource:
         next_features = tf.stop_gradient(following) if self._is_double else None
         online = Pass(parameters, features, next_features, seed)
         outcomes = Outcomes(
-            *(_merge(a) for a in (minibatch.actions, minibatch.returns, minibatch.discounts))
+            self._trained_actions(minibatch),
+            _merge(minibatch.returns),
+            _merge(minibatch.discounts),
         )
         bootstrap = Bootstrap(*(_merge(each) for each in prepared))
         found = self._objective.losses(online, outcomes, bootstrap, epsilon)
         weights = _merge(minibatch.weights)  # [B·T]
         counts = tf.cast(minibatch.weights > 0, tf.float32)  # [B, T]
-        errors = _split(found.error, minibatch.actions.shape) * counts
+        errors = _split(found.error, minibatch.returns.shape) * counts
         mean = tf.reduce_sum(errors, -1) / tf.maximum(tf.reduce_sum(counts, -1), 1.0)
         error = self._LARGEST * tf.reduce_max(errors, -1) + (1 - self._LARGEST) * mean
         return MinibatchLoss(
@@ -174,23 +176,29 @@ class SequenceSource:
     ) -> tf.Tensor:
         """Features of the rows after the burn-in, [B, L - burn_in, F]."""
         burn_in, state = self._burn_in, batch.states
+        observations, starts, actions, rewards = (
+            (each[:, :burn_in], each[:, burn_in:])
+            for each in (batch.observations, batch.starts, batch.actions, batch.rewards)
+        )
         if burn_in:
             frozen = tf.nest.map_structure(tf.stop_gradient, parameters)
             _, state = self._network.unroll(
-                frozen,
-                batch.observations[:, :burn_in],
-                batch.starts[:, :burn_in],
-                state,
-                noise_seed,
+                frozen, observations[0], starts[0], actions[0], rewards[0], state, noise_seed
             )
         features, _ = self._network.unroll(
             parameters,
-            batch.observations[:, burn_in:],
-            batch.starts[:, burn_in:],
+            observations[1],
+            starts[1],
+            actions[1],
+            rewards[1],
             tf.stop_gradient(state),
             noise_seed,
         )
         return features
+
+    def _trained_actions(self, batch: Sequences) -> tf.Tensor:
+        """Of the rows learned from, int32 [B·T]."""
+        return _merge(batch.actions[:, self._burn_in : self._burn_in + self._length])
 
     def _cut(self, features: tf.Tensor, batch: Sequences) -> tuple[tf.Tensor, tf.Tensor]:
         """Features of the rows learned from, and of their bootstrap rows, [B·T, F] each."""

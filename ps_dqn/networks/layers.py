@@ -122,22 +122,31 @@ class QuantileEmbedding(keras.layers.Layer):
 class LSTM(keras.layers.Layer):
     """One step of a long short-term memory (Hochreiter and Schmidhuber 1997), forget bias 1.
 
-    Its state is the output h and the memory c side by side, [B, 2U]. `project` is the part of a
-    step that does not need the state, so it can be done for all steps at once.
+    It reads features, the action before them and its reward, as R2D2's does. Its memory is the
+    output h and the cell c side by side, [B, 2U]; its state is the memory and the last step,
+    [B, 2U + 2]: the action plus one, 0 where there was none, and the reward. `project` is the part
+    of a step that does not need the memory, so it can be done for all steps at once.
 
     Args:
         units: U.
+        num_actions: A.
         seed: of the weights.
     """
 
-    def __init__(self, units: int, seed: int, **kwargs: Any):
+    def __init__(self, units: int, num_actions: int, seed: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.units = units
+        self.num_actions = num_actions
         self.seed = seed
 
-    def build(self, features_shape: tuple[int | None, ...]) -> None:
+    @property
+    def state_size(self) -> int:
+        """Numbers of its state."""
+        return 2 * self.units + 2
+
+    def build(self, features_shape: tuple[int, ...]) -> None:
         """Makes the weights; gates in the order input, forget, memory, output."""
-        shape = (features_shape[-1], 4 * self.units)
+        shape = (features_shape[-1] + self.num_actions + 1, 4 * self.units)
         orthogonal = keras.initializers.Orthogonal(seed=self.seed)
 
         def remember(shape: tuple[int, ...], dtype: Any = None) -> tf.Tensor:
@@ -150,26 +159,33 @@ class LSTM(keras.layers.Layer):
         )
         self.bias = self.add_weight(shape[1:], remember, name="bias")
 
-    def project(self, features: tf.Tensor) -> tf.Tensor:
-        """From [B, F] to what the features add to the gates, [B, 4U]."""
-        return tf.matmul(features, self.kernel) + self.bias
+    def project(self, features: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
+        """From [B, F] and steps before [B, 2] to what both add to the gates, [B, 4U]."""
+        actions = tf.one_hot(tf.cast(before[:, 0], tf.int32) - 1, self.num_actions)
+        inputs = tf.concat([features, actions, before[:, 1:]], axis=-1)
+        return tf.matmul(inputs, self.kernel) + self.bias
 
-    def advance(self, projected: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-        """From `project`'s result and a state to the next state, [B, 2U]."""
-        hidden, memory = tf.split(state, 2, axis=-1)
+    def advance(self, projected: tf.Tensor, memory: tf.Tensor) -> tf.Tensor:
+        """From `project`'s result and a memory to the next memory, [B, 2U]."""
+        hidden, cell = tf.split(memory, 2, axis=-1)
         gates = projected + tf.matmul(hidden, self.recurrent_kernel)  # [B, 4U]
         enter, keep, new, leave = tf.split(gates, 4, axis=-1)
-        memory = tf.sigmoid(keep) * memory + tf.sigmoid(enter) * tf.tanh(new)
-        return tf.concat([tf.sigmoid(leave) * tf.tanh(memory), memory], axis=-1)
+        cell = tf.sigmoid(keep) * cell + tf.sigmoid(enter) * tf.tanh(new)
+        return tf.concat([tf.sigmoid(leave) * tf.tanh(cell), cell], axis=-1)
 
     def call(self, features: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """From features [B, F] and state [B, 2U] to the output [B, U] and the next state."""
-        state = self.advance(self.project(features), state)
-        return state[:, : self.units], state
+        """From features [B, F] and state [B, S] to the output [B, U] and the next state [B, S].
+
+        Its last two numbers are 0: whoever acts writes there what was done and what it paid.
+        """
+        memory, before = tf.split(state, [2 * self.units, 2], axis=-1)
+        memory = self.advance(self.project(features, before), memory)
+        return memory[:, : self.units], tf.concat([memory, tf.zeros_like(before)], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         """What Keras writes into a file."""
-        return super().get_config() | {"units": self.units, "seed": self.seed}
+        config = {"units": self.units, "num_actions": self.num_actions, "seed": self.seed}
+        return super().get_config() | config
 
 
 @keras.saving.register_keras_serializable("ps_dqn")
@@ -233,9 +249,9 @@ class Factory:
         """IQN's embedding of quantile fractions."""
         return QuantileEmbedding(num_cosines, num_policy_quantiles, self._initializer(2.0))
 
-    def lstm(self, units: int) -> LSTM:
+    def lstm(self, units: int, num_actions: int) -> LSTM:
         """The recurrent layer."""
-        return LSTM(units, int(next(self._seeds)))
+        return LSTM(units, num_actions, int(next(self._seeds)))
 
     def _initializer(self, scale: float) -> keras.initializers.Initializer:
         return keras.initializers.VarianceScaling(

@@ -43,7 +43,9 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     layers = torsos.build(network, environment, factory)
     for width in network.hidden_sizes[:-1]:
         layers += factory.hidden(width)
-    lstm = factory.lstm(network.recurrent_size) if network.recurrent_size else None
+    lstm = None
+    if network.recurrent_size:
+        lstm = factory.lstm(network.recurrent_size, environment.num_actions)
     head = heads.Head(network, value, environment.num_actions, factory)
     return QNetwork(layers, lstm, head, value, environment)
 
@@ -57,13 +59,14 @@ class QNetwork:
 
     `parameters` are everywhere the vector, or what `cut` made of it.
     `noise` is everywhere the seed of the noisy layers, int32 [2]; None is their means, and
-    networks without noisy layers ignore it. Where a network is not recurrent, S is 0 and a state
-    is handed through.
+    networks without noisy layers ignore it. A recurrent state is the LSTM's: its memory, and the
+    last action plus one and its reward, zeros where an episode begins. Where a network is not
+    recurrent, S is 0 and a state is handed through.
 
     Attributes:
         num_parameters: P.
         num_actions: A.
-        state_size: S, the LSTM's output and memory, or 0.
+        state_size: S.
         initial: the parameters to start from, float32 [P].
     """
 
@@ -81,7 +84,7 @@ class QNetwork:
         self._head = head
         self._value = value
         self.num_actions = environment.num_actions
-        self.state_size = 2 * lstm.units if lstm else 0
+        self.state_size = lstm.state_size if lstm else 0
         self._model = self._connect(environment)
         self._variables = self._model.trainable_variables
         self._sizes = [math.prod(variable.shape) for variable in self._variables]
@@ -115,6 +118,8 @@ class QNetwork:
         parameters: Parameters,
         observations: tf.Tensor,
         starts: tf.Tensor,
+        actions: tf.Tensor,
+        rewards: tf.Tensor,
         state: tf.Tensor,
         noise: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -124,6 +129,8 @@ class QNetwork:
             parameters: float32 [P].
             observations: [B, L, …], L known when traced.
             starts: which steps begin an episode, with a state of zeros, bool [B, L].
+            actions: what was done in each step, int32 [B, L]; the next one reads it.
+            rewards: what that paid, float32 [B, L].
             state: before the first step, float32 [B, S].
             noise: seed of the noisy layers, int32 [2]; None is their means.
 
@@ -136,9 +143,14 @@ class QNetwork:
             features = run(self._encoder, flat, noise)  # [B·L, F]
             if self._lstm is None:
                 return tf.reshape(features, [rows, length, features.shape[-1]]), state
-            projected = self._lstm.project(features)
+            memory, last = tf.split(state, [2 * self._lstm.units, 2], axis=-1)
+            steps = tf.stack([tf.cast(actions + 1, tf.float32), rewards], axis=-1)  # [B, L, 2]
+            before = tf.concat([last[:, tf.newaxis], steps[:, :-1]], axis=1)
+            before = tf.where(starts[:, :, tf.newaxis], 0.0, before)
+            projected = self._lstm.project(features, tf.reshape(before, [-1, 2]))
             projected = tf.reshape(projected, [rows, length, projected.shape[-1]])
-            return _advance_along(self._lstm, projected, starts, state)
+            hidden, memory = _advance_along(self._lstm, projected, starts, memory)
+            return hidden, tf.concat([memory, steps[:, -1]], axis=-1)
 
     def outputs(
         self,
@@ -177,7 +189,8 @@ class QNetwork:
         """The greedy policy, from observations [E, …] and state [E, S].
 
         Returns:
-            Actions, int32 [E], and the state after the step, [E, S].
+            Actions, int32 [E], and the state after the step, [E, S]: its last two numbers, which
+            are for what was done and paid, are left to whoever acts.
         """
         with self._holding(parameters):
             features = run(self._encoder, observations, noise)
@@ -233,9 +246,9 @@ def _convolves(layer: keras.layers.Layer) -> bool:
 
 
 def _advance_along(
-    lstm: LSTM, projected: tf.Tensor, starts: tf.Tensor, state: tf.Tensor
+    lstm: LSTM, projected: tf.Tensor, starts: tf.Tensor, memory: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The LSTM along [B, L, 4U]: its outputs [B, L, U] and the state after the last step."""
+    """The LSTM along [B, L, 4U]: its outputs [B, L, U] and its memory after the last step."""
     length = projected.shape[1]
     # A loop compiles in a time that does not depend on L, and reads and writes of arrays have
     # gradients that touch one step only.
@@ -243,14 +256,14 @@ def _advance_along(
     hidden = tf.TensorArray(tf.float32, length, element_shape=[projected.shape[0], lstm.units])
     continues = tf.transpose(1.0 - tf.cast(starts, tf.float32))[:, :, None]  # [L, B, 1]
 
-    def step(i: tf.Tensor, state: tf.Tensor, hidden: tf.TensorArray) -> tuple:
-        state = lstm.advance(inputs.read(i), state * continues[i])
-        return i + 1, state, hidden.write(i, state[:, : lstm.units])
+    def step(i: tf.Tensor, memory: tf.Tensor, hidden: tf.TensorArray) -> tuple:
+        memory = lstm.advance(inputs.read(i), memory * continues[i])
+        return i + 1, memory, hidden.write(i, memory[:, : lstm.units])
 
-    _, state, hidden = tf.while_loop(
+    _, memory, hidden = tf.while_loop(
         lambda i, *_: i < length,
         step,
-        (tf.constant(0), state, hidden),
+        (tf.constant(0), memory, hidden),
         maximum_iterations=length,  # XLA needs it to differentiate the loop
     )
-    return tf.transpose(hidden.stack(), [1, 0, 2]), state
+    return tf.transpose(hidden.stack(), [1, 0, 2]), memory

@@ -39,7 +39,9 @@ class Sequences(NamedTuple):
     observations: Annotated[np.ndarray, "observation M B L"]  # L = burn_in + T + n
     starts: Annotated[np.ndarray, "bool M B L"]  # begins an episode, so a state is reset before it
     states: Annotated[np.ndarray, "float32 M B S"]  # the recurrent state before the first row
-    actions: Annotated[np.ndarray, "int32 M B T"]  # of rows burn_in … burn_in + T - 1
+    actions: Annotated[np.ndarray, "int32 M B L"]
+    rewards: Annotated[np.ndarray, "float32 M B L"]  # 0 where a row is no transition
+    # Of rows burn_in … burn_in + T - 1, which are trained on:
     returns: Annotated[np.ndarray, "float32 M B T"]  # Σ γ^k r_k
     discounts: Annotated[np.ndarray, "float32 M B T"]  # γ^length, 0 where the episode terminated
     bootstraps: Annotated[np.ndarray, "int32 M B T"]  # which of the L rows a return bootstraps from

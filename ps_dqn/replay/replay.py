@@ -197,7 +197,8 @@ class Replay(Memory):
         steps = slots[..., None] + np.arange(self._item.span)  # [M, B, L]
         rows = self._ring.follow(base, steps, range(1))[0]  # [M, B, L]
         flags = self._ring.flags[rows]
-        is_transition = flags[..., part] & IS_TRANSITION > 0  # [M, B, T]
+        every = flags & IS_TRANSITION > 0  # [M, B, L]
+        is_transition = every[..., part]  # [M, B, T]
         following = self._ring.follow(base, steps[..., part], range(self._item.n_step))
         returns, discounts, lengths = self._returns(following)  # [M, B, T]
         bootstraps = np.array(trained) + np.where(is_transition, lengths, 0)
@@ -205,7 +206,8 @@ class Replay(Memory):
             observations=self._ring.read(base, steps),
             starts=flags & BEGINS > 0,
             states=self._ring.states(rows[..., 0]),
-            actions=self._ring.actions[rows[..., part]],
+            actions=np.where(every, self._ring.actions[rows], 0),
+            rewards=np.where(every, self._ring.rewards[rows], np.float32(0)),
             returns=np.where(is_transition, returns, np.float32(0)),
             discounts=np.where(is_transition, discounts, np.float32(0)),
             bootstraps=bootstraps.astype(np.int32),

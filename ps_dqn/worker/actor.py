@@ -50,6 +50,28 @@ def epsilon_greedy(
     return np.where(explores, random_actions, greedy)
 
 
+def rewards_learned(rewards: np.ndarray, clip: float) -> np.ndarray:
+    """The rewards that the network hears of, clipped where a clip is given."""
+    return np.clip(rewards, -clip, clip) if clip else rewards
+
+
+def carried_on(states: np.ndarray, step: Step) -> np.ndarray:
+    """The recurrent states to act on next, float32 [E, S].
+
+    Args:
+        states: the network's after the step, [E, S].
+        step: what was done, with the rewards that the network hears of.
+    """
+    if not states.shape[1]:
+        return states
+    last = np.stack([step.actions + 1, step.rewards], axis=1)
+    # Episodes begin without a state: after a reset step, or at once where there is none.
+    begins = ~step.is_transition
+    begins[step.final_envs] = True
+    after = np.concatenate([states[:, :-2], last], axis=1)
+    return np.where(begins[:, None], 0, after).astype(np.float32)
+
+
 class Actor:
     """Collects with epsilon-greedy actions into a memory."""
 
@@ -113,15 +135,9 @@ class Actor:
         """
         actions = epsilon_greedy(self._exploration, greedy, epsilon, self.environments.num_actions)
         step = self.environments.step(actions)._replace(states=self._states)
-        learned = step
-        if self._reward_clip:
-            clipped = np.clip(step.rewards, -self._reward_clip, self._reward_clip)
-            learned = step._replace(rewards=clipped)
+        learned = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
         self.memory.append(learned)
-        # Episodes begin without a state: after a reset step, or at once where there is none.
-        begins = ~step.is_transition
-        begins[step.final_envs] = True
-        self._states = np.where(begins[:, None], np.float32(0), states)
+        self._states = carried_on(states, learned)
         self._running_returns[step.failed_envs] = 0
         self._running_returns += np.where(step.is_transition, step.rewards, 0)
         ended = np.flatnonzero(step.terminated | step.truncated)
@@ -161,6 +177,7 @@ class Evaluation:
     def __init__(self, config: Config, episodes: int):
         self.environments = Environments(config.environment.in_evaluations, episodes)
         self._epsilon = config.run.eval_epsilon
+        self._reward_clip = config.learning.reward_clip
         self._max_steps = config.run.max_eval_steps
 
     def begin(self, seed: int) -> np.ndarray:
@@ -172,8 +189,13 @@ class Evaluation:
         self._steps = 0
         return self.environments.observations
 
-    def step(self, greedy: np.ndarray) -> Playing:
-        """Acts, each environment at random with probability `eval_epsilon`."""
+    def step(self, greedy: np.ndarray, states: np.ndarray) -> Playing:
+        """Acts, each environment at random with probability `eval_epsilon`.
+
+        Args:
+            greedy: the Q-network's best actions, int32 [E].
+            states: its recurrent states after them, float32 [E, S].
+        """
         num_actions = self.environments.num_actions
         actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions)
         step = self.environments.step(actions)
@@ -183,7 +205,9 @@ class Evaluation:
         self._steps += 1
         if self._steps >= self._max_steps:
             self._playing[:] = False
-        return Playing(self.environments.observations, np.int32(self._playing.sum()))
+        heard = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
+        states, playing = carried_on(states, heard), np.int32(self._playing.sum())
+        return Playing(self.environments.observations, states, playing)
 
     def end(self) -> Played:
         """The episodes' returns."""

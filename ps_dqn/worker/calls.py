@@ -19,7 +19,7 @@ so what a method returns has its specs beside its fields.
 | kept           | the index of such a push  | its part for each server              |
 | pushed_again   | that index, the `Verdict` | a mark                                |
 | evaluate_begin | `EvaluateBegin`           | the first observations                |
-| evaluate_step  | greedy actions, int32 [E] | `Playing`                             |
+| evaluate_step  | `Acted`                   | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
 
 `pack`, `pushed` and `pulled` are communication: they may run while the others go on, in the order
@@ -217,12 +217,13 @@ class Playing(NamedTuple):
     """What the Q-network is to act on next, in an evaluation."""
 
     observations: Any  # [E, …]
+    state: Any  # recurrent, float32 [E, numbers of state]
     episodes: Any  # that are not over, int32 []
 
     @classmethod
-    def specs(cls, observations: Spec) -> "Playing":
-        """Of such observations."""
-        return cls(observations=observations, episodes=MARK)
+    def specs(cls, acting: Acting) -> "Playing":
+        """Of what is acted on in such environments."""
+        return cls(observations=acting.observations, state=acting.state, episodes=MARK)
 
 
 class Played(NamedTuple):

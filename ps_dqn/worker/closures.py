@@ -228,23 +228,20 @@ class Closures:
             with tf.control_dependencies([counters]):
                 counters = self._store.freeze()
         parameters = self._store.pull_frozen(after=counters)
-        specs = Playing.specs(self._acting(episodes).observations)
+        specs = Playing.specs(self._acting(episodes))
         whose = (self.rejoin.session, self.rejoin.config)
         begin = calls.EvaluateBegin(*whose, seed, episodes)
         observations = bridge.call("evaluate_begin", worker, begin, specs.observations)
 
-        def step(playing: Playing, state: tf.Tensor) -> tuple[Playing, tf.Tensor]:
-            # Each environment plays one episode, so its state need not be reset.
-            greedy, state = self._network.act(parameters, playing.observations, state)
-            return bridge.call("evaluate_step", worker, [greedy], specs), state
+        def step(playing: Playing) -> tuple[Playing]:
+            acted = calls.Acted(*self._network.act(parameters, playing.observations, playing.state))
+            return (bridge.call("evaluate_step", worker, acted, specs),)
 
-        playing, _ = tf.while_loop(
-            lambda playing, state: playing.episodes > 0,
+        state = tf.zeros([episodes, self._network.state_size])
+        (playing,) = tf.while_loop(
+            lambda playing: playing.episodes > 0,
             step,
-            (
-                Playing(observations, tf.constant(episodes)),
-                tf.zeros([episodes, self._network.state_size]),
-            ),
+            (Playing(observations, state, tf.constant(episodes)),),
             parallel_iterations=1,
         )
         with tf.control_dependencies([playing.episodes]):

@@ -48,7 +48,7 @@ def test_what_is_learned_from_is_limited_and_scores_are_not() -> None:
 def test_evaluations_count_the_score_of_the_game() -> None:
     evaluation = Evaluation(config(reward_clip=1.0, eval_epsilon=1.0), 3)
     evaluation.begin(1)
-    while evaluation.step(np.zeros(3, np.int32)).episodes:
+    while evaluation.step(np.zeros(3, np.int32), np.zeros((3, 0))).episodes:
         pass
     scores = evaluation.end().returns
     evaluation.environments.close()

@@ -197,7 +197,7 @@ def test_an_evaluation_plays_the_episode_again() -> None:
     playing = 2
     steps = 0
     while playing and steps < 60:
-        playing = int(evaluation.step(np.zeros(2, np.int32)).episodes)
+        playing = int(evaluation.step(np.zeros(2, np.int32), np.zeros((2, 0))).episodes)
         steps += 1
     # It fails again and again here; what came before a failure never counts.
     assert playing == 2

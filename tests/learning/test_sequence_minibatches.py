@@ -42,7 +42,7 @@ def reference_errors(w: np.ndarray, batch: Sequences, mode: str) -> tuple[np.nda
         frozen, other = (memories(each, each, batch, item) for each in (ONLINE, TARGET))
         for t in range(4):
             row, end = SIZES["burn_in"] + t, batch.bootstraps[item, t]
-            action = batch.actions[item, t]
+            action = batch.actions[item, row]
             after = other[end] * TARGET[2:]
             target = batch.discounts[item, t] * next_value(mode, after, frozen[end] * ONLINE[2:])
             target += batch.returns[item, t]
@@ -104,6 +104,8 @@ def test_a_burn_in_is_a_stored_state_found_by_the_same_parameters() -> None:
     later = batch._replace(
         observations=batch.observations[:, :, 3:],
         starts=batch.starts[:, :, 3:],
+        actions=batch.actions[:, :, 3:],
+        rewards=batch.rewards[:, :, 3:],
         states=np.array([[[0.0]] * 3, [[h] for h in held]], np.float32),
         bootstraps=batch.bootstraps - 3,
     )
@@ -118,7 +120,8 @@ def test_steps_of_weight_zero_leave_neither_gradient_nor_priority() -> None:
     source = squared_source(1, **RECURRENT)
     found, gradient = learn(source, batch, 0)
     other = changed(batch, "returns", (0, 1, 1), 50.0)
-    other = changed(other, "actions", (0, 1, 1), 1 - batch.actions[0, 1, 1])
+    row = (0, 1, SIZES["burn_in"] + 1)
+    other = changed(other, "actions", row, 1 - batch.actions[row])
     same, same_gradient = learn(source, other, 0)
     assert (same_gradient == gradient).all()
     assert (same.errors.numpy() == found.errors.numpy()).all()

@@ -57,7 +57,8 @@ def test_images_reach_it_as_the_environment_gives_them(name: str) -> None:
     network = build(name, spec=IMAGE)
     seen = observations(IMAGE, 2, 3)
     parameters = tf.constant(network.initial)
-    features, state = network.unroll(parameters, seen, tf.zeros([2, 3], tf.bool), tf.zeros([2, 0]))
+    along = seen, tf.zeros([2, 3], tf.bool), tf.zeros([2, 3], tf.int32), tf.zeros([2, 3])
+    features, state = network.unroll(parameters, *along, tf.zeros([2, 0]))
     assert features.shape == (2, 3, 60)
     assert features.dtype == tf.uint8
     assert state.shape == (2, 0)

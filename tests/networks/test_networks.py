@@ -199,15 +199,17 @@ def test_every_combination_learns_and_acts(name: str, value: Value, recurrent: i
     image = EnvironmentSpec((3, 4, 2), np.dtype(np.uint8), 3, None)
     seen = observations(image, 2, 3)
     starts, noise = tf.constant([[True, False, False]] * 2), tf.constant([1, 2])
+    done = tf.constant([[0, 1, 2]] * 2), tf.constant([[0.5, -2.0, 1.0]] * 2)
+    state_size = 2 * recurrent + 2 if recurrent else 0
     for dueling, noisy in itertools.product([False, True], [False, True]):
         config = dataclasses.replace(network((6, 5), recurrent=recurrent), network=name)
         built = build(dataclasses.replace(config, dueling=dueling, noisy=noisy), image, 0, value)
-        assert (built.num_actions, built.state_size) == (3, 2 * recurrent)
+        assert (built.num_actions, built.state_size) == (3, state_size)
         assert built.as_keras().non_trainable_variables == []
-        parameters, state = tf.constant(random_vector(built)), tf.zeros([2, built.state_size])
+        parameters, state = tf.constant(built.initial), tf.zeros([2, state_size])
         with tf.GradientTape() as tape:
             tape.watch(parameters)
-            features, _ = built.unroll(parameters, seen, starts, state, noise)
+            features, _ = built.unroll(parameters, seen, starts, *done, state, noise)
             flat = tf.reshape(features, [6, features.shape[-1]])
             loss = tf.reduce_sum(built.outputs(parameters, flat, noise) ** 2)
         gradient = tape.gradient(loss, parameters).numpy()
@@ -230,7 +232,8 @@ def test_saved_model_gives_the_same_values(
     built.assign(vector)
     built.as_keras().save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    state = tf.constant(np.random.default_rng(3).normal(size=(5, 2 * recurrent)), tf.float32)
+    numbers = np.random.default_rng(3).normal(size=(5, built.state_size))
+    state = tf.constant(numbers, tf.float32)
     inputs = [seen, state] if recurrent else seen
     results = [keras.tree.flatten(model(inputs)) for model in (loaded, built.as_keras())]
     for found, other in zip(*results, strict=True):

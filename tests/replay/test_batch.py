@@ -81,5 +81,6 @@ def test_no_two_axes_of_a_sequence_are_mixed_up() -> None:
     config = Config.from_values(SIZES | SEQUENCES | {"n_step": 2})
     _, specs = batch_specs(config, ENVIRONMENT)
     assert specs["observations"] == ((2, 12, 2 + 5 + 2, 4, 5), np.uint8)
-    assert specs["states"] == ((2, 12, 14), np.float32)
+    assert specs["states"] == ((2, 12, 16), np.float32)
+    assert specs["actions"] == ((2, 12, 2 + 5 + 2), np.int32)
     assert specs["bootstraps"] == ((2, 12, 5), np.int32)

@@ -169,7 +169,7 @@ def test_sequences_have_the_states_they_began_with(mode: str, opened: Open) -> N
     acting.act(40)
     batch = acting.memory.sample(2, 64)
     assert isinstance(batch, Sequences)
-    assert batch.states.shape == (2, 64, 6)
+    assert batch.states.shape == (2, 64, 8)
     checked = 0
     for m, b in np.ndindex(2, 64):
         observations = batch.observations[m, b, :, 0]

@@ -47,7 +47,7 @@ def test_recurrent_networks_have_sequences_and_states() -> None:
     made = plan(recurrent_size=6, n_step=2, **steps).layout
     assert made.item == Item(n_step=2, burn_in=3, sequence_length=7, period=5)
     assert made.item.span == 3 + 7 + 2
-    assert made.state_size == 12
+    assert made.state_size == 14
 
 
 @pytest.mark.parametrize(

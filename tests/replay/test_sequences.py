@@ -162,6 +162,9 @@ def check(drawn: Sequences, i: int, players: Players, env: int, first: int, layo
         assert (drawn.observations[i, step] == expected).all()
         begins = first + step == 0 or not rows[first + step - 1].is_transition
         assert drawn.starts[i, step] == begins
+        row, nothing = rows[first + step], (0, 0.0)
+        done = (row.action, pytest.approx(row.reward)) if row.is_transition else nothing
+        assert (drawn.actions[i, step], drawn.rewards[i, step]) == done
     assert drawn.states[i] == pytest.approx([rows[first].state] * STATE_SIZE)
     for t in range(layout.item.sequence_length):
         step = layout.item.burn_in + t
@@ -169,7 +172,6 @@ def check(drawn: Sequences, i: int, players: Players, env: int, first: int, layo
         assert drawn.weights[i, t] == row.is_transition
         if row.is_transition:
             value, discount, length = players.bootstrap(env, first + step)
-            assert drawn.actions[i, t] == row.action
             assert drawn.returns[i, t] == pytest.approx(value, abs=1e-5)
             assert drawn.discounts[i, t] == pytest.approx(discount, abs=1e-6)
             assert drawn.bootstraps[i, t] == step + length
@@ -252,11 +254,11 @@ def test_shapes_and_dtypes() -> None:
     replay, players = make(layout)
     players.play(150)
     drawn = replay.sample(3, 7)
-    trained = [(3, 7, 4)] * 5
-    shapes = [(3, 7, 11, 2, 1), (3, 7, 11), (3, 7, 3), *trained]
+    every, trained = [(3, 7, 11)] * 2, [(3, 7, 4)] * 4
+    shapes = [(3, 7, 11, 2, 1), (3, 7, 11), (3, 7, 3), *every, *trained]
     assert [each.shape for each in drawn] == shapes
-    names = ["float32", "bool", "float32", "int32", "float32", "float32", "int32", "float32"]
-    assert [each.dtype.name for each in drawn] == names
+    names = "float32 bool float32 int32 float32 float32 float32 int32 float32"
+    assert [each.dtype.name for each in drawn] == names.split()
 
 
 def test_without_a_recurrent_state_states_are_empty() -> None:

@@ -43,7 +43,14 @@ class Memory:
         return parameters[1] * observations  # [B, 1]
 
     def unroll(
-        self, parameters: Any, observations: Any, starts: Any, state: Any, noise: Any = None
+        self,
+        parameters: Any,
+        observations: Any,
+        starts: Any,
+        actions: Any,
+        rewards: Any,
+        state: Any,
+        noise: Any = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         rows = []
         for i in range(observations.shape[1]):
@@ -138,7 +145,8 @@ def random_sequences(rng: np.random.Generator) -> Sequences:
         rng.normal(size=(*shape, rows, 1)).astype(np.float32),
         rng.random((*shape, rows)) < 0.2,
         rng.normal(size=(*shape, 1)).astype(np.float32),
-        rng.integers(2, size=(*shape, steps)).astype(np.int32),
+        rng.integers(2, size=(*shape, rows)).astype(np.int32),
+        rng.normal(size=(*shape, rows)).astype(np.float32),
         rng.normal(size=(*shape, steps)).astype(np.float32),
         np.where(rng.random((*shape, steps)) < 0.25, 0, 0.9).astype(np.float32),
         (burn_in + np.arange(steps) + lengths).astype(np.int32),

@@ -58,6 +58,7 @@ def make_batch(config: Config) -> Any:
         bootstraps = first + np.arange(steps) + rng.integers(1, 3, zeros.bootstraps.shape)
         return batch._replace(
             starts=rng.random(zeros.starts.shape) < 0.2,
+            rewards=rng.normal(size=zeros.rewards.shape).astype(np.float32),
             states=rng.normal(size=zeros.states.shape).astype(np.float32),
             bootstraps=bootstraps.astype(np.int32),
         )

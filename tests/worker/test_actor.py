@@ -276,3 +276,15 @@ def test_the_discount_is_the_configurations(opened: Open) -> None:
     actor = opened(gamma=0.5)
     act(actor, 3)
     assert set(sample(actor).discounts.ravel().tolist()) == {0.5}
+
+
+def test_recurrent_states_have_what_was_done_and_what_it_paid(opened: Open) -> None:
+    actor = opened(recurrent_size=1, reward_clip=1.5)
+    found = []
+    for _ in range(6):
+        actor.step(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32), epsilon=0.0)
+        found.append(actor.acting[1].tolist())
+    # Action 2, counted from 1, pays 2, of which 1.5 is learned from. An episode takes four steps,
+    # and a fifth one begins the next, with nothing before it.
+    went_on = [[7, 7, 3, 1.5]] * 2
+    assert found == [went_on] * 4 + [[[0] * 4] * 2, went_on]

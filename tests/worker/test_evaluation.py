@@ -35,7 +35,7 @@ def play(evaluation: Evaluation, seed: int = 0, action: int = 1) -> tuple[list[f
     playing, steps = len(observed), 0
     while playing > 0:
         greedy = np.full(len(observed), action, np.int32)
-        observed, playing = evaluation.step(greedy)
+        observed, _, playing = evaluation.step(greedy, np.zeros((len(greedy), 0), np.float32))
         assert playing.dtype == np.int32
         steps += 1
     mark, returns = evaluation.end()
@@ -74,3 +74,10 @@ def test_evaluations_begin_anew_and_depend_on_their_seed(judged: Judge) -> None:
 
 def test_greedy_evaluations_take_no_random_action(judged: Judge) -> None:
     assert play(judged(50, eval_epsilon=0.0))[0] == [4.0] * 50
+
+
+def test_what_was_done_and_paid_is_in_the_states_of_evaluations_too(judged: Judge) -> None:
+    evaluation = judged(2, recurrent_size=1, reward_clip=1.5)
+    evaluation.begin(0)
+    playing = evaluation.step(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32))
+    assert playing.state.tolist() == [[7, 7, 3, 1.5]] * 2

@@ -29,7 +29,8 @@ def test_a_report_tells_of_the_time_since_the_last_one(opened: Open, monkeypatch
     begin = EvaluateBegin(np.int64(RUN), worker.config.to_json().encode(), np.int64(1), np.int32(2))
     worker.call("evaluate_begin", *begin)
     clock.now += 5.0
-    worker.call("evaluate_step", np.ones(2, np.int32))
+    state = np.zeros((2, worker.config.state_size), np.float32)
+    worker.call("evaluate_step", np.ones(2, np.int32), state)
     worker.call("evaluate_end")
     clock.now += 1.0
     worker.begin()

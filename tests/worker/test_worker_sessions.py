@@ -188,7 +188,8 @@ def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
     begin = EvaluateBegin(np.int64(RUN), text, np.int64(seed), np.int32(episodes))
     observations = worker.call("evaluate_begin", *begin)
     assert len(observations) == episodes
-    while worker.call("evaluate_step", np.ones(episodes, np.int32)).episodes:
+    state = np.zeros((episodes, worker.config.state_size), np.float32)
+    while worker.call("evaluate_step", np.ones(episodes, np.int32), state).episodes:
         pass
     played = worker.call("evaluate_end")
     assert played.ok == 1
