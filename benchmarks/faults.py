@@ -1,11 +1,14 @@
 """What training is worth while its tasks are killed: updates and returns, with faults and without.
 
     python benchmarks/faults.py --seconds=600 --period=10 --workers=4 --results=faults.csv
+    python benchmarks/faults.py --seconds=3600 --kinds=kill,stop --no-left_alone   # a soak
 
 Trains the CartPole preset for so many seconds after its first closure, once without a fault and
 once with one every `--period` seconds, seed by seed, and adds a row for each to the results. Which
 task is next follows from the seed: one of those that train, each as likely as the others. `kill` is
-SIGKILL, `stop` SIGSTOP for good. Without `--restart` the coordinator is spared.
+SIGKILL, `stop` SIGSTOP for good. Without `--restart` the coordinator is spared. What all processes
+of a run hold is looked at every few seconds; the results have the median of the second tenth of the
+time, and of the last one.
 """
 
 import argparse
@@ -15,11 +18,13 @@ import os
 import pathlib
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from typing import NamedTuple
 
 PRESET = pathlib.Path(__file__).parent.parent / "flags" / "presets" / "cartpole.flags"
 # What stands in the results of a run, as its summary.json has it.
@@ -40,7 +45,37 @@ COLUMNS = (
     "updates_per_second",
     "detection_seconds",
     "task_recovery_seconds",
+    *(f"{name}_{when}" for name in ("megabytes", "descriptors") for when in ("early", "late")),
+    "processes_left",
 )
+LOOK_SECONDS = 3.0
+
+
+class Held(NamedTuple):
+    """What the processes of a run hold at one moment."""
+
+    megabytes: float  # resident, each counted in full
+    descriptors: int
+
+
+def _held(pids: list[int]) -> Held:
+    memory = descriptors = 0
+    for pid in pids:
+        try:
+            descriptors += len(os.listdir(f"/proc/{pid}/fd"))
+            pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+            memory += pages * os.sysconf("SC_PAGE_SIZE")
+        except OSError:  # it has ended
+            continue
+    return Held(memory / 2**20, descriptors)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:  # it has ended
+        return []
+    return list(map(int, text.split()))
 
 
 class Run:
@@ -55,6 +90,9 @@ class Run:
         self.lines: list[str] = []
         self._began = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
+        self.seen: set[int] = set()  # every process that it ever had, as far as looked at
+        self.held: list[Held] = []
+        threading.Thread(target=self._look, daemon=True).start()
 
     def wait_until_it_trains(self) -> None:
         if not self._began.wait(180) or self.process.poll() is not None:
@@ -62,10 +100,8 @@ class Run:
 
     def tasks(self) -> dict[str, int]:
         """The processes that train, by name: those whose output goes to a log of that name."""
-        pid = self.process.pid
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         found = {}
-        for child in map(int, children):
+        for child in _children(self.process.pid):
             try:
                 found[pathlib.Path(os.readlink(f"/proc/{child}/fd/1")).stem] = child
             except OSError:  # it has ended
@@ -75,6 +111,18 @@ class Run:
     def end(self) -> int:
         self.process.terminate()
         return self.process.wait(60)
+
+    def left(self) -> int:
+        """How many of its processes have not ended with it."""
+        return sum(os.path.exists(f"/proc/{pid}/fd") for pid in self.seen - {self.process.pid})
+
+    def _look(self) -> None:
+        while self.process.poll() is None:
+            pids = [self.process.pid, *_children(self.process.pid)]
+            self.seen.update(pids)
+            if self._began.is_set():
+                self.held.append(_held(pids))
+            time.sleep(LOOK_SECONDS)
 
     def _read(self) -> None:
         for line in self.process.stdout or ():
@@ -101,11 +149,18 @@ def measure(options: argparse.Namespace, seed: int, period: float, flags: list[s
         began = time.monotonic()
         faults = _do_harm(run, options, seed, period, began + options.seconds)
         seconds = time.monotonic() - began
+        tenth = max(len(run.held) // 10, 1)
+        early, late = (
+            _medians(run.held[part]) for part in (slice(tenth, 2 * tenth), slice(-tenth, None))
+        )
         code = run.end()
         summary = json.loads((run.folder / "summary.json").read_text())
     row = dict.fromkeys(COLUMNS, "") | {name: summary[name] for name in FIGURES}
     row |= {"seed": seed, "workers": options.workers, "servers": options.servers}
     row |= {"period": period, "faults": faults, "exit_code": code, "seconds": round(seconds, 1)}
+    row |= {f"{name}_early": value for name, value in early._asdict().items()}
+    row |= {f"{name}_late": value for name, value in late._asdict().items()}
+    row["processes_left"] = run.left()
     row["updates_per_second"] = round(summary["updates"] / seconds, 1)
     failures = summary["task_failures"]
     if times := sum(each["failures"] for each in failures):
@@ -115,6 +170,10 @@ def measure(options: argparse.Namespace, seed: int, period: float, flags: list[s
         recovery = sum(each["recovery_seconds"] for each in failures)
         row["task_recovery_seconds"] = round(recovery / times, 2)
     return row
+
+
+def _medians(held: list[Held]) -> Held:
+    return Held(*(round(statistics.median(each)) for each in zip(*held, strict=True)))
 
 
 def _do_harm(run: Run, options: argparse.Namespace, seed: int, period: float, until: float) -> int:
@@ -143,12 +202,18 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--servers", type=int, default=1)
     parser.add_argument("--restart", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--left_alone",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="train as long without a fault as well",
+    )
     parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("faults.csv"))
     options, flags = parser.parse_known_args()
     for seed in range(options.first_seed, options.first_seed + options.seeds):
-        for period in (0.0, options.period):
+        for period in [0.0] * options.left_alone + [options.period]:
             row = measure(options, seed, period, flags)
             is_new = not options.results.exists()
             with options.results.open("a", newline="") as file:
