@@ -38,7 +38,8 @@ EVALUATIONS_IN_A_ROW = 3
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
 # A stopped run waits this long for its closures, whose workers may have been stopped too (seconds).
-DRAIN_SECONDS = 10.0
+# With `signals.SILENT_SECONDS`, which may follow it, less than the 15 that a run has to end.
+DRAIN_SECONDS = 5.0
 
 
 @dataclasses.dataclass

@@ -18,7 +18,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 # A run that was asked to end, and then shows no sign of life for so long, is ended (seconds).
-SILENT_SECONDS = 10.0
+SILENT_SECONDS = 8.0
 # So is one that was asked twice (seconds).
 LAST_SECONDS = 1.0
 _POLL_SECONDS = 0.25
