@@ -12,6 +12,7 @@ time, and of the last one.
 """
 
 import argparse
+import contextlib
 import csv
 import json
 import os
@@ -134,9 +135,10 @@ class Run:
 
 def measure(options: argparse.Namespace, seed: int, period: float, flags: list[str]) -> dict:
     """One training, with a fault every `period` seconds; 0: with none."""
-    with tempfile.TemporaryDirectory() as temporary:
+    with contextlib.ExitStack() as stack:
+        temporary = options.keep or stack.enter_context(tempfile.TemporaryDirectory())
         run = Run(
-            pathlib.Path(temporary) / "run",
+            pathlib.Path(temporary) / f"seed-{seed}-every-{period:g}",
             [
                 *(f"--flagfile={PRESET}", f"--seed={seed}", "--target_return=inf"),
                 *("--total_env_steps=1000000000", "--epsilon_decay_steps=20000"),
@@ -181,9 +183,9 @@ def _do_harm(run: Run, options: argparse.Namespace, seed: int, period: float, un
     rng, faults = random.Random(seed), 0
     kinds = options.kinds.split(",")
     while (now := time.monotonic()) < until:
-        if run.process.poll() is not None:
-            raise RuntimeError("\n".join(run.lines[-30:]))
         time.sleep(min(period or until - now, until - now))
+        if run.process.poll() is not None:
+            raise RuntimeError("it has ended:\n" + "\n".join(run.lines[-60:]))
         if not period or time.monotonic() >= until:
             continue
         name, pid = rng.choice(sorted(run.tasks().items()))
@@ -208,6 +210,7 @@ def main() -> None:
         default=True,
         help="train as long without a fault as well",
     )
+    parser.add_argument("--keep", help="folder where run directories stay")
     parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("faults.csv"))
