@@ -14,7 +14,8 @@ from ps_dqn.coordinator.task_failures import LOST
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.run.checkpoints import Checkpoint
 
-# Attempts in a row that may end before a step was made: what ends so is not a server that died.
+# Where others start the tasks: attempts in a row that may end before a step was made, for what ends
+# so may not be a server that died. Of tasks of ours it is known how often each has died.
 MAX_FRUITLESS_ATTEMPTS = 3
 # How long a local task may take to end after it was lost (seconds).
 DEATH_SECONDS = 5.0
@@ -47,7 +48,8 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
             lost = _lost_servers(context)
             for task in lost:
                 context.history.failures.noticed(task, LOST)
-            if context.signals.received or fruitless == MAX_FRUITLESS_ATTEMPTS:
+            gives_up = context.cluster is None and fruitless == MAX_FRUITLESS_ATTEMPTS
+            if context.signals.received or gives_up:
                 raise _explained(context, error) from error
             lines = _started_again(context, error, lost, replaced)
             if not lines:

@@ -83,6 +83,20 @@ def test_it_gives_up_where_nothing_comes_of_it(tell):
     assert len(story.tried) == 7
 
 
+def test_tasks_of_ours_may_die_in_as_many_attempts_as_they_are_started_again(tell):
+    # Of several workers that are killed while this process connects, each may be another one.
+    story = tell(10, 0, 0, 0, 0, kind="local")
+    started = (f"worker {i} was killed; started again (1 of 5)" for i in range(5))
+    story.context.cluster = types.SimpleNamespace(
+        epitaphs=lambda: "worker 1 was killed",
+        ended=lambda job: [],
+        check=lambda job: [next(started)] if job == "worker" else [],
+    )
+    assert reconnect.train(story.context, None) == 0
+    assert len(story.tried) == 6
+    assert len(story.said) == 5
+
+
 @pytest.mark.parametrize(
     "where", [{"kind": "local"}, {"kind": "in_process"}, {"received": 15}], ids=str
 )
