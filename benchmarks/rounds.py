@@ -177,11 +177,10 @@ class Rounds:
         parameters = self._vectors.frozen()
         evaluation = Evaluation(self._config, options.eval_episodes)
         seed = greedy_play.seed_of(options.seed, self._env_steps, 0)
-        observations, left = evaluation.begin(int(seed)), options.eval_episodes
-        while left:
-            greedy = self._act(parameters, observations).numpy()
+        playing = evaluation.begin(int(seed))
+        while playing.episodes:
+            greedy = self._act(parameters, playing.observations).numpy()
             playing = evaluation.step(greedy, np.zeros((len(greedy), 0), np.float32))
-            observations, left = playing.observations, int(playing.episodes)
         return float(evaluation.end().returns.mean())
 
 

@@ -41,6 +41,13 @@ class Environment:
         "its share of num_envs.",
         low=1,
     )
+    action_masks: str = option(
+        "auto",
+        "Never take actions that the environment does not allow, nor bootstrap from them: where it "
+        "says which ones it allows (auto), in any case (on), or not (off). It says so by "
+        "info['action_mask'] or by a method action_masks().",
+        choices=("auto", "on", "off"),
+    )
     vectorization: str = option(
         "auto",
         "How a worker steps its environments: all in one process (sync), one process each "

@@ -38,7 +38,9 @@ class Saving:
         newest = checkpoints.newest()
         self.best_return = checkpoints.best_return()
         self.seconds_before = max(newest.seconds if newest else 0.0, snapshots.seconds)
-        self._due = time.perf_counter() + period
+        # A run that connects anew again and again saves as often as any other.
+        left = max(period - checkpoints.age, min(period, RETRY_SECONDS))
+        self._due = time.perf_counter() + left
 
     def now_and_then(self, seconds: float) -> bool:
         """Saves where it is time; whether it wrote. Takes the training so far (seconds)."""

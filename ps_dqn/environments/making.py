@@ -5,8 +5,8 @@ import dataclasses
 import functools
 import json
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -15,7 +15,7 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import named
+from ps_dqn.environments import masks, named
 from ps_dqn.environments.guard import Guard
 from ps_dqn.errors import UsageError
 
@@ -34,8 +34,14 @@ class EnvironmentSpec:
     observation_dtype: np.dtype  # uint8, bool or float32
     num_actions: int
     reward_threshold: float | None
+    has_masks: bool = False  # the environment says which actions it allows
     # Dtype of the observations, where float32 does not hold all of it.
     rounded_from: str = dataclasses.field(default="", compare=False)
+
+    @property
+    def mask_size(self) -> int:
+        """Truth values of a mask of actions, 0 without masks."""
+        return self.num_actions if self.has_masks else 0
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -45,7 +51,7 @@ def describe(config: Environment) -> EnvironmentSpec:
         UsageError: it cannot be made, or a DQN cannot act in it.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
-        return spec_of(env)
+        return spec_of(config, env)
 
 
 def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
@@ -55,37 +61,66 @@ def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
         UsageError: as `describe`; or it raises something in an episode's first steps.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
-        spec = spec_of(env)
-        try:
+        spec = spec_of(config, env)
+        with _first_steps(config):
             return spec, _seconds_per_step(env)
-        except Exception as error:  # whatever an environment's own code raises
-            raise UsageError(
-                f"--env_id={config.env_id}: its first steps fail ({user_code.one_line(error)})"
-            ) from error
+
+
+@contextlib.contextmanager
+def _first_steps(config: Environment) -> Iterator[None]:
+    """Refuses an environment whose first steps raise."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"--env_id={config.env_id}: {error}") from None
+    except Exception as error:  # whatever an environment's own code raises
+        raise UsageError(
+            f"--env_id={config.env_id}: its first steps fail ({user_code.one_line(error)})"
+        ) from error
 
 
 def _seconds_per_step(env: VectorEnv) -> float:
-    env.reset(seed=0)
+    _, infos = env.reset(seed=0)
     env.action_space.seed(0)
     taken: list[float] = []
     started = time.perf_counter()
     while len(taken) < STEPS_TIMED and time.perf_counter() - started < SECONDS_TIMED:
+        actions = masks.sample(env, infos, int(actions_of(env).n))
         before = time.perf_counter()
-        env.step(env.action_space.sample())
+        *_, infos = env.step(actions)
         taken.append(time.perf_counter() - before)
     return min(taken)
 
 
-def spec_of(env: VectorEnv) -> EnvironmentSpec:
-    """What a network for a vector must fit."""
-    space = env.single_observation_space
+def spec_of(config: Environment, env: VectorEnv) -> EnvironmentSpec:
+    """What a network for a vector must fit.
+
+    Raises:
+        UsageError: it has no masks where they are wanted, or none that can be used.
+    """
+    space, num_actions = env.single_observation_space, int(actions_of(env).n)
     return EnvironmentSpec(
         tuple(space.shape or ()),
         _stored_dtype(space),
-        int(actions_of(env).n),
+        num_actions,
         env.spec.reward_threshold if env.spec else None,
+        _has_masks(config, env, num_actions),
         _rounded_from(space),
     )
+
+
+def _has_masks(config: Environment, env: VectorEnv, num_actions: int) -> bool:
+    if config.action_masks == "off":
+        return False
+    with _first_steps(config):
+        _, infos = env.reset(seed=0)
+        has_masks = masks.are_there(infos, env.num_envs, num_actions)
+    if config.action_masks == "on" and not has_masks:
+        raise UsageError(
+            f"--action_masks=on: {config.env_id} does not say which actions it allows, neither in "
+            f"info['{masks.KEY}'] nor by a method {masks.METHOD}()"
+        )
+    return has_masks
 
 
 def make_vector(config: Environment, num_envs: int, folder: str | None = None) -> VectorEnv:
@@ -150,7 +185,7 @@ def _make(
         env_id,
         num_envs,
         vectorization_mode=mode or "sync",
-        wrappers=[*own, *wrappers],
+        wrappers=[*own, cast(named.Wrap, masks.wrap), *wrappers],
         **kwargs,
     )
 

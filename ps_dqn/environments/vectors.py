@@ -13,7 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from ps_dqn.config import Environment
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.environments import making, overdue
+from ps_dqn.environments import making, masks, overdue
 from ps_dqn.environments.guard import INFO
 
 _Returned = TypeVar("_Returned")
@@ -27,7 +27,10 @@ _BROKEN: dict[str, tuple[type[BaseException], ...]] = {
 
 
 class Step(NamedTuple):
-    """One step of a vector environment of E environments, whatever its way of resetting."""
+    """One step of a vector environment of E environments, whatever its way of resetting.
+
+    A mask says which of the A actions are allowed; without masks there are none, and A is 0.
+    """
 
     observations: np.ndarray  # acted on, [E, …]
     actions: np.ndarray  # counted from 0, int [E]
@@ -42,6 +45,9 @@ class Step(NamedTuple):
     final_observations: np.ndarray  # [e, …]
     # Environments that failed in this step: their episodes were cut off before it.
     failed_envs: np.ndarray = _NONE  # int [f]
+    masks: np.ndarray | None = None  # of `observations`, bool [E, A]; None: all are allowed
+    next_masks: np.ndarray | None = None  # of `next_observations`, likewise
+    final_masks: np.ndarray | None = None  # of `final_observations`, bool [e, A]
     # What the network remembered before it, float32 [E, S]; whoever acts adds it.
     states: np.ndarray | None = None
 
@@ -69,7 +75,7 @@ class Environments:
         self._timeout = config.env_timeout
         self._env = self._within_time(self._make)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.spec = making.spec_of(self._env)
+        self.spec = making.spec_of(config, self._env)
         self._action_start = int(making.actions_of(self._env).start)
         self._action_dtype = self._env.action_space.dtype
         self._is_real = np.issubdtype(self.spec.observation_dtype, np.floating)
@@ -79,17 +85,19 @@ class Environments:
         self.num_envs = num_envs
         self.num_actions = self.spec.num_actions
         self.observations = np.zeros(0)
+        self.masks = np.ones((num_envs, self.spec.mask_size), np.bool_)
         self.failures = dict.fromkeys(ENV_FAILURES, 0)  # so far, by kind
 
     def reset(self, seed: int) -> None:
         """Starts every environment anew, reproducibly."""
         self._reset_seeds = np.random.default_rng(seed)
-        observations = self._stored(self._within_time(self._env.reset, seed=seed)[0])
+        observations, infos = self._within_time(self._env.reset, seed=seed)
+        observations = self._stored(observations)
         self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)
         self._failed = np.zeros(self.num_envs, np.bool_)
         self._take_failures({}, observations, np.zeros(self.num_envs))
-        self.observations = observations
+        self.observations, self.masks = observations, self._masks(infos)
 
     def step(self, actions: np.ndarray) -> Step:
         """Acts in every environment; `observations` are what to act on next.
@@ -107,15 +115,19 @@ class Environments:
         failed_envs = self._take_failures(infos, observations, rewards)
         is_transition = ~(self._resetting | self._failed)
         final_envs = np.flatnonzero(done & ~self._failed)
-        final_observations = observations[final_envs]
+        final_observations, next_masks = observations[final_envs], self._masks(infos)
+        final_masks = next_masks[final_envs]
         if self._mode == AutoresetMode.NEXT_STEP:
             self._resetting = done
             final_envs, final_observations = final_envs[:0], final_observations[:0]
+            final_masks = final_masks[:0]
         elif self._mode == AutoresetMode.SAME_STEP and final_envs.size:
             final_observations = self._stored(np.stack(list(infos["final_obs"][final_envs])))
+            final_masks = self._masks(infos.get("final_info", {}))[final_envs]
         elif self._mode == AutoresetMode.DISABLED and done.any():
-            fresh, _ = self._within_time(self._env.reset, options={"reset_mask": done})
+            fresh, infos = self._within_time(self._env.reset, options={"reset_mask": done})
             observations[done] = fresh[done]
+            next_masks[done] = self._masks(infos)[done]
         step = Step(
             observations=self.observations,
             actions=actions,
@@ -127,8 +139,11 @@ class Environments:
             final_envs=final_envs,
             final_observations=final_observations,
             failed_envs=failed_envs,
+            masks=self.masks,
+            next_masks=next_masks,
+            final_masks=final_masks,
         )
-        self.observations = observations
+        self.observations, self.masks = observations, next_masks
         self._failed &= ~done
         return step
 
@@ -178,7 +193,8 @@ class Environments:
         traceback.print_exc()  # into the worker's log
         kind = next((kind for kind, types in _BROKEN.items() if isinstance(error, types)), "raised")
         self.failures[kind] += 1
-        before, failed_envs = self.observations, np.flatnonzero(~self._failed)
+        before, masks_before = self.observations, self.masks
+        failed_envs = np.flatnonzero(~self._failed)
         _abandon(self._env)
         self._env = self._within_time(self._make)
         self.reset(int(self._reset_seeds.integers(2**31)))
@@ -194,7 +210,16 @@ class Environments:
             final_envs=_NONE,
             final_observations=self.observations[:0],
             failed_envs=failed_envs,
+            masks=masks_before,
+            next_masks=self.masks,
+            final_masks=self.masks[:0],
         )
+
+    def _masks(self, infos: dict[str, Any]) -> np.ndarray:
+        """Of the actions, bool [E, A]; A is 0 without masks."""
+        if not self.spec.has_masks:
+            return np.ones((self.num_envs, 0), np.bool_)
+        return masks.read(infos, self.num_envs, self.num_actions)
 
     def _stored(self, observations: np.ndarray) -> np.ndarray:
         # A copy: some environments reuse their buffer, and TensorFlow may still read ours.

@@ -74,12 +74,11 @@ class CheckpointPlayer:
     def play(self, checkpoint: Checkpoint) -> Score:
         """Plays the episodes with the average of the parameters, as evaluations of training do."""
         parameters = tf.constant(checkpoint.state.average)
-        observations = self._evaluation.begin(self._seed)
-        state, playing = tf.zeros([self._episodes, self._network.state_size]), self._episodes
-        while playing:
-            actions, state = self._greedy(parameters, tf.constant(observations), state)
-            played = self._evaluation.step(actions.numpy(), np.asarray(state))
-            observations, state, playing = played
+        playing = self._evaluation.begin(self._seed)
+        while playing.episodes:
+            observations, state, masks = map(tf.constant, playing[:3])
+            actions, state = self._greedy(parameters, observations, state, masks=masks)
+            playing = self._evaluation.step(actions.numpy(), state.numpy())
         return Score(checkpoint, self._evaluation.end()[1])
 
 

@@ -81,7 +81,8 @@ class TransitionSource:
         features = next_features
         if self._is_munchausen:
             features = self._network.features(parameters, _merge(batch.observations), noise_seed)
-        target = Pass(parameters, features, next_features, seed)
+        masks = _merge(batch.masks), _merge(batch.next_masks)
+        target = Pass(parameters, features, next_features, seed, *masks)
         bootstrap = self._objective.bootstrap(target, _merge(batch.actions))
         return Bootstrap(*(_split(each, shape) for each in bootstrap))
 
@@ -101,7 +102,8 @@ class TransitionSource:
             next_features = self._network.features(frozen, following, noise_seed)
         noise_seed = _of_encoder(seed, Purpose.ONLINE)
         features = self._network.features(parameters, minibatch.observations, noise_seed)
-        online = Pass(parameters, features, next_features, seed)
+        masks = minibatch.masks, minibatch.next_masks
+        online = Pass(parameters, features, next_features, seed, *masks)
         outcomes = Outcomes(minibatch.actions, minibatch.returns, minibatch.discounts)
         found = self._objective.losses(online, outcomes, prepared, epsilon)
         loss = tf.reduce_mean(minibatch.weights * found.loss)
@@ -133,7 +135,7 @@ class SequenceSource:
         merged = Sequences(*(_merge(array) for array in batch))
         noise_seed = _of_encoder(seed, Purpose.TARGET)
         features = self._features(parameters, merged, noise_seed)  # [M·B, L - burn_in, F]
-        target = Pass(parameters, *self._cut(features, merged), seed)
+        target = Pass(parameters, *self._cut(features, merged), seed, *self._masks(merged))
         bootstrap = self._objective.bootstrap(target, self._trained_actions(merged))
         return Bootstrap(*(_split(each, shape) for each in bootstrap))
 
@@ -154,7 +156,7 @@ class SequenceSource:
             along = self._features(parameters, minibatch, noise_seed)
             following = self._cut(along, minibatch)[1]
         next_features = tf.stop_gradient(following) if self._is_double else None
-        online = Pass(parameters, features, next_features, seed)
+        online = Pass(parameters, features, next_features, seed, *self._masks(minibatch))
         outcomes = Outcomes(
             self._trained_actions(minibatch),
             _merge(minibatch.returns),
@@ -196,6 +198,11 @@ class SequenceSource:
         )
         return features
 
+    def _masks(self, batch: Sequences) -> tuple[tf.Tensor, tf.Tensor]:
+        """Of the rows learned from, and of their bootstrap rows, bool [B·T, A] each."""
+        trained = batch.masks[:, self._burn_in : self._burn_in + self._length]
+        return _merge(trained), _merge(tf.gather(batch.masks, batch.bootstraps, batch_dims=1))
+
     def _trained_actions(self, batch: Sequences) -> tf.Tensor:
         """Of the rows learned from, int32 [B·T]."""
         return _merge(batch.actions[:, self._burn_in : self._burn_in + self._length])
@@ -230,6 +237,7 @@ class RolloutSource:
         encoder_seed = _of_encoder(seed, Purpose.TARGET)
         next_features = self._network.features(parameters, following, encoder_seed)
         q_values = self._network.outputs(parameters, next_features, noise_seed)  # [T·E, A]
+        q_values = targets.only_allowed(q_values, _merge(batch.next_masks))
         returns = targets.lambda_returns(
             batch.rewards,
             batch.discounts,

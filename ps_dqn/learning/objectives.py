@@ -25,6 +25,8 @@ class Pass(NamedTuple):
     features: tf.Tensor  # of the states acted in, [K, F]
     next_features: tf.Tensor | None  # of the bootstrap states, [K, F]; None where not needed
     seed: tf.Tensor  # of noise and random quantiles, int32 [2]
+    masks: tf.Tensor | None = None  # of the states acted in, bool [K, A]; see `only_allowed`
+    next_masks: tf.Tensor | None = None  # of the bootstrap states, likewise
 
 
 class Outcomes(NamedTuple):
@@ -99,12 +101,14 @@ class _Base:
         next_outputs = self._outputs(target.parameters, target.next_features, seed)
         if self._target_chooses:
             next_q = self._q_values(target.parameters, target.next_features, seed, next_outputs)
+            next_q = targets.only_allowed(next_q, target.next_masks)
         else:
             next_q = tf.zeros_like(self._network.q_values(next_outputs))
         if not self._value.munchausen:
             return Bootstrap(next_outputs, next_q, tf.zeros_like(actions, tf.float32))
+        q_values = self._q_values(target.parameters, target.features, seed)
         bonus = targets.munchausen_bonus(
-            self._q_values(target.parameters, target.features, seed),
+            targets.only_allowed(q_values, target.masks),
             actions,
             self._value.munchausen_alpha,
             self._value.munchausen_temperature,
@@ -136,7 +140,8 @@ class _Base:
         if online.next_features is None:
             return bootstrap.next_q
         seed = derive(online.seed, Purpose.SELECTOR)
-        return self._q_values(online.parameters, online.next_features, seed)
+        q_values = self._q_values(online.parameters, online.next_features, seed)
+        return targets.only_allowed(q_values, online.next_masks)
 
 
 class ExpectedValue(_Base):
@@ -159,13 +164,14 @@ class ExpectedValue(_Base):
         _, returns, discounts = outcomes
         if value.munchausen:
             return targets.munchausen_targets(
-                returns, discounts, next_q, bootstrap.bonus, value.munchausen_temperature
+                returns, discounts, bootstrap.next_q, bootstrap.bonus, value.munchausen_temperature
             )
         selector, target = self._selector(online, bootstrap), targets.TARGETS[value.target]
         if not value.value_rescaling:
-            return target(returns, discounts, next_q, selector, epsilon)
+            return target(returns, discounts, next_q, selector, epsilon, online.next_masks)
         unscaled = targets.unrescale(next_q)
-        return targets.rescale(target(returns, discounts, unscaled, selector, epsilon))
+        found = target(returns, discounts, unscaled, selector, epsilon, online.next_masks)
+        return targets.rescale(found)
 
 
 class Categorical(_Base):

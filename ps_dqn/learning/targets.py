@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from ps_dqn.learning import losses
 
+# The value of an action that is not allowed, where actions are chosen.
+NOT_ALLOWED = -1e9
+
 
 def td_targets(
     rewards: tf.Tensor,  # [B]
@@ -40,6 +43,7 @@ def expected_sarsa_targets(
     next_q_target: tf.Tensor,  # [B, A]
     selector: tf.Tensor,  # [B, A]
     epsilon: tf.Tensor,  # []
+    masks: tf.Tensor | None = None,  # [B, A]
 ) -> tf.Tensor:
     """R + D · Σ_a π(a|s') Q_target(s', a) of the ε-greedy policy π that acts.
 
@@ -54,12 +58,18 @@ def expected_sarsa_targets(
         next_q_target: target network's values at the bootstrap state, float32 [B, A].
         selector: values there whose greedy action is a*, float32 [B, A].
         epsilon: ε, between 0 and 1, float32 [].
+        masks: of the actions that ε is shared by, as for `only_allowed`.
 
     Returns:
         Targets without gradient, float32 [B].
     """
     greedy = greedy_values(next_q_target, selector)  # [B]
-    uniform = tf.reduce_mean(next_q_target, axis=-1)  # [B]
+    if masks is None or not masks.shape[-1]:
+        uniform = tf.reduce_mean(next_q_target, axis=-1)  # [B]
+    else:
+        allowed = tf.cast(masks, tf.float32)
+        total = tf.reduce_sum(next_q_target * allowed, axis=-1)
+        uniform = total / tf.reduce_sum(allowed, axis=-1)
     bootstrap = (1.0 - epsilon) * greedy + epsilon * uniform
     return tf.stop_gradient(rewards + discounts * bootstrap)
 
@@ -237,9 +247,25 @@ def unrescale(x: tf.Tensor, epsilon: float = 1e-3) -> tf.Tensor:
     return x * slope * (slope * size + 2.0)
 
 
+def only_allowed(q_values: tf.Tensor, masks: tf.Tensor | None) -> tf.Tensor:
+    """Values to choose by: actions that are not allowed are worth far less than any other.
+
+    Args:
+        q_values: float32 [B, A].
+        masks: which actions are allowed, at least one of each row, bool [B, A]; None or [B, 0]
+            where all are.
+
+    Returns:
+        float32 [B, A]; finite, so that no share of 0 makes a NaN of it.
+    """
+    if masks is None or not masks.shape[-1]:
+        return q_values
+    return tf.where(masks, q_values, NOT_ALLOWED)
+
+
 # What `--target` may be: a function of `expected_sarsa_targets`' arguments.
 TARGETS: Mapping[str, Callable[..., tf.Tensor]] = {
-    "greedy": lambda rewards, discounts, next_q, selector, epsilon: td_targets(
+    "greedy": lambda rewards, discounts, next_q, selector, epsilon, masks: td_targets(
         rewards, discounts, next_q, selector
     ),
     "expected_sarsa": expected_sarsa_targets,

@@ -185,8 +185,16 @@ class QNetwork:
         observations: tf.Tensor,
         state: tf.Tensor,
         noise: tf.Tensor | None = None,
+        masks: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """The greedy policy, from observations [E, …] and state [E, S].
+
+        Args:
+            parameters: float32 [P].
+            observations: [E, …].
+            state: before them, float32 [E, S].
+            noise: seed of the noisy layers, int32 [2]; None is their means.
+            masks: which actions are allowed, bool [E, A]; None or [E, 0]: all are.
 
         Returns:
             Actions, int32 [E], and the state after the step, [E, S]: its last two numbers, which
@@ -197,6 +205,8 @@ class QNetwork:
             if self._lstm is not None:
                 features, state = self._lstm(features, state)
             q_values = self.q_values(self._head(features, noise))  # [E, A]
+        if masks is not None and masks.shape[-1]:
+            q_values = tf.where(masks, q_values, -math.inf)
         return tf.argmax(q_values, -1, output_type=tf.int32), state
 
     def assign(self, vector: np.ndarray) -> None:

@@ -4,8 +4,9 @@ Each field says its dtype and the names of its axes, which both sides read: the 
 of these shapes, and the closure that asks for them says so beforehand.
 
 Axes: M minibatches (= local updates) of B items each; T trained rows of a sequence and L rows in
-all; T vector steps of E environments in a rollout; S numbers of recurrent state. An `observation`
-is of the shape and dtype in which the environment's are stored.
+all; T vector steps of E environments in a rollout; S numbers of recurrent state; A truth values of
+a mask that says which actions are allowed, 0 without masks. An `observation` is of the shape and
+dtype in which the environment's are stored.
 """
 
 import typing
@@ -26,6 +27,8 @@ class Transitions(NamedTuple):
     returns: Annotated[np.ndarray, "float32 M B"]  # Σ γ^k r_k
     discounts: Annotated[np.ndarray, "float32 M B"]  # γ^length, 0 where the episode terminated
     next_observations: Annotated[np.ndarray, "observation M B"]
+    masks: Annotated[np.ndarray, "bool M B A"]
+    next_masks: Annotated[np.ndarray, "bool M B A"]
     weights: Annotated[np.ndarray, "float32 M B"]  # importance-sampling weights, 1 where none
 
 
@@ -39,6 +42,7 @@ class Sequences(NamedTuple):
     observations: Annotated[np.ndarray, "observation M B L"]  # L = burn_in + T + n
     starts: Annotated[np.ndarray, "bool M B L"]  # begins an episode, so a state is reset before it
     states: Annotated[np.ndarray, "float32 M B S"]  # the recurrent state before the first row
+    masks: Annotated[np.ndarray, "bool M B L A"]
     actions: Annotated[np.ndarray, "int32 M B L"]
     rewards: Annotated[np.ndarray, "float32 M B L"]  # 0 where a row is no transition
     # Of rows burn_in … burn_in + T - 1, which are trained on:
@@ -56,6 +60,7 @@ class Rollout(NamedTuple):
     rewards: Annotated[np.ndarray, "float32 T E"]
     discounts: Annotated[np.ndarray, "float32 T E"]  # γ, 0 where the episode terminated
     next_observations: Annotated[np.ndarray, "observation T E"]  # of ended episodes, their last
+    next_masks: Annotated[np.ndarray, "bool T E A"]
     continues: Annotated[np.ndarray, "float32 T E"]  # 1 where the next step continues the episode
     weights: Annotated[np.ndarray, "float32 T E"]  # 0 where the step was a reset
     order: Annotated[np.ndarray, "int32 M B"]  # steps as t·E + e; every T·E of them all steps once
@@ -102,6 +107,7 @@ def batch_specs(
     """The kind of batch that an experiment learns from, and what its fields are like."""
     item = capacity.item(config)
     sizes = {"M": config.parameter_server.local_updates, "B": config.learning.batch_size}
+    sizes["A"] = environment.mask_size
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout

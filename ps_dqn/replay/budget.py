@@ -133,6 +133,7 @@ class Contents:
     compressed_bytes: int = 0
     prioritized: bool = False
     persistent: bool = False
+    mask_bytes: int = 0  # of a row's mask of actions
     state_bytes: int = 0  # of a recurrent state, kept once for each sequence
     period: int = 1  # rows from where a sequence may begin to where the next one may
 
@@ -165,7 +166,7 @@ class Contents:
     def _tables(self, rows: int) -> int:
         """Bytes of everything but the observations."""
         total = self.num_envs * rows
-        row = _FACTS
+        row = _FACTS + self.mask_bytes
         row += _COMPRESSED if self.compressed_bytes else 0
         row += _CHECKSUM if self.persistent else 0
         sequences = total // self.period

@@ -13,8 +13,8 @@ from ps_dqn.replay import budget
 from ps_dqn.replay.frames import load_codec, most_bytes
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import Layout
 from ps_dqn.replay.rollout import RolloutBuffer
+from ps_dqn.replay.rows import Layout, packed_size
 from ps_dqn.replay.samplers import Prioritized, Recent, Sampler, Uniform
 
 # What compression is expected to make of a frame when room is divided between the frames and the
@@ -110,6 +110,7 @@ def make_memory(
             config.environment.envs_per_worker,
             environment.observation_shape,
             environment.observation_dtype,
+            environment.mask_size,
             config.learning.gamma,
             rng,
         )
@@ -173,6 +174,7 @@ def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
         prioritized=replay.replay == "prioritized",
         persistent=replay.replay_files,
         state_bytes=4 * config.state_size,
+        mask_bytes=packed_size(environment.mask_size),
         period=capacity.item(config).period,
     )
 
@@ -189,5 +191,6 @@ def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes
         compression=config.replay.replay_compression,
         arena_bytes=arena_bytes,
         state_size=config.state_size,
+        mask_size=environment.mask_size,
         source=f"{config.environment.env_id} {config.environment.env_kwargs}",
     )

@@ -14,16 +14,8 @@ import numpy as np
 from ps_dqn.environments import Step
 from ps_dqn.replay.batch import Sequences, Transitions
 from ps_dqn.replay.memory import Memory
-from ps_dqn.replay.ring import (
-    BEGINS,
-    CONTINUES,
-    IS_TRANSITION,
-    TERMINATED,
-    TRUNCATED,
-    Layout,
-    Ring,
-    Rows,
-)
+from ps_dqn.replay.ring import Ring
+from ps_dqn.replay.rows import BEGINS, CONTINUES, IS_TRANSITION, TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Candidates, Drawn, Sampler
 
 
@@ -108,10 +100,12 @@ class Replay(Memory):
                 ends,
                 step.is_transition,
                 step.states,
+                step.masks,
             )
         )
         if step.final_envs.size:
-            self.write(Rows.of_observations(step.final_envs, step.final_observations))
+            final = step.final_envs, step.final_observations, step.final_masks
+            self.write(Rows.of_observations(*final))
 
     def write(self, rows: Rows) -> None:
         """Writes one row for each of some environments.
@@ -180,13 +174,17 @@ class Replay(Memory):
         rows = self._ring.follow(base, slots, range(self._item.n_step))  # [n, M, B]
         returns, discounts, lengths = self._returns(rows)
         # In one call, as compressed frames that both have are then decompressed once.
-        both = self._ring.read(base, np.stack([slots, slots + lengths]))  # [2, M, B, …]
+        ends = np.stack([slots, slots + lengths])  # [2, M, B]
+        both = self._ring.read(base, ends)  # [2, M, B, …]
+        masks = self._ring.masks(self._ring.follow(base, ends, range(1))[0])
         return Transitions(
             observations=both[0],
             actions=self._ring.actions[rows[0]],
             returns=returns,
             discounts=discounts,
             next_observations=both[1],
+            masks=masks[0],
+            next_masks=masks[1],
             weights=weights,
         )
 
@@ -206,6 +204,7 @@ class Replay(Memory):
             observations=self._ring.read(base, steps),
             starts=flags & BEGINS > 0,
             states=self._ring.states(rows[..., 0]),
+            masks=self._ring.masks(rows),
             actions=np.where(every, self._ring.actions[rows], 0),
             rewards=np.where(every, self._ring.rewards[rows], np.float32(0)),
             returns=np.where(is_transition, returns, np.float32(0)),

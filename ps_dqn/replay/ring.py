@@ -7,60 +7,28 @@ its own, which is a bootstrap state but no transition; so no transition joins tw
 Of stacked frames, a row keeps only the newest; the older ones are in the rows before it. So an
 episode's first stack has rows for its older frames too, which are no transitions.
 
-Shapes: E environments, R rows for each, k frames in a stack, S numbers of recurrent state.
+Shapes: E environments, R rows for each, k frames in a stack, S numbers of recurrent state, A truth
+values of a mask that says which actions are allowed (0 without masks), which are stored as bits.
 """
 
-import dataclasses
-import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.arrays import Arrays
 from ps_dqn.replay.checksums import Checksums
 from ps_dqn.replay.frames import Compressed, Plain
-
-CONTINUES, TRUNCATED, TERMINATED = 0, 1, 2
-# Flags of a row. BEGINS: the row before it is no transition.
-IS_TRANSITION, BEGINS, FORGOTTEN = 1, 2, 128
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """What a replay is made for."""
-
-    num_envs: int  # E
-    rows: int  # R, rounded up to a multiple of the sequence period
-    observation_shape: tuple[int, ...]  # as the network sees it; the newest of a stack is last
-    observation_dtype: np.dtype
-    item: Item  # what is drawn
-    gamma: float  # discount per environment step
-    frame_stack: int = 1  # k; above 1, the observation's first axis has k frames
-    compression: str = "none"  # or one of `ps_dqn.replay.frames.CODECS`
-    arena_bytes: int = 0  # for all compressed observations
-    folder: pathlib.Path | None = None  # everything is kept in files here
-    state_size: int = 0  # S
-    source: str = ""  # what is acted in; files of another source are not used
-
-
-class Rows(NamedTuple):
-    """What is written at once: a row for each of some environments."""
-
-    envs: np.ndarray  # int [e], each at most once
-    observations: np.ndarray  # before the action, [e, …]
-    actions: np.ndarray  # int [e]
-    rewards: np.ndarray  # float [e]
-    ends: np.ndarray  # `CONTINUES`, `TRUNCATED` or `TERMINATED`, [e]
-    is_transition: np.ndarray  # False for an episode's last observation, bool [e]
-    states: np.ndarray | None = None  # before the action, float32 [e, S]; None: zeros
-
-    @classmethod
-    def of_observations(cls, envs: np.ndarray, observations: np.ndarray) -> "Rows":
-        """Rows that are no transitions."""
-        nothing = np.zeros(len(envs), np.uint8)
-        return cls(envs, observations, nothing, nothing, nothing, nothing)
+from ps_dqn.replay.rows import (
+    BEGINS,
+    CONTINUES,
+    FORGOTTEN,
+    IS_TRANSITION,
+    TRUNCATED,
+    Layout,
+    Rows,
+    packed_size,
+)
 
 
 class Ring:
@@ -87,6 +55,11 @@ class Ring:
         self.flags = self.arrays.add("flags", (total,), np.uint8)
         facts = [self.actions, self.rewards, self.ends, self.flags]
         self._facts = [(each.view(np.uint8).data, each.itemsize) for each in facts]
+        self._masks: np.ndarray | None = None
+        self._mask_size, width = layout.mask_size, packed_size(layout.mask_size)
+        if width:
+            self._masks = self.arrays.add("masks", (total, width), np.uint8)
+            self._facts.append((self._masks.reshape(-1).data, width))
         self._states: np.ndarray | None = None
         if layout.state_size:
             shape = (total // layout.item.period, layout.state_size)
@@ -173,6 +146,12 @@ class Ring:
             return np.zeros((*rows.shape, 0), np.float32)
         return self._states[rows // self._period]
 
+    def masks(self, rows: np.ndarray) -> np.ndarray:
+        """Which actions are allowed in rows, bool [..., A]."""
+        if self._masks is None:
+            return np.ones((*rows.shape, 0), np.bool_)
+        return np.unpackbits(self._masks[rows], axis=-1, count=self._mask_size).view(np.bool_)
+
     def _signature(self, layout: Layout) -> dict[str, Any]:
         """What stored rows depend on; lengths of returns and of sequences may change."""
         return {
@@ -186,6 +165,7 @@ class Ring:
             "period": layout.item.period,
             "state_size": layout.state_size,
             "source": layout.source,
+            **({"mask_size": layout.mask_size} if layout.mask_size else {}),
         }
 
     def _frame_shape(self, layout: Layout) -> tuple[int, ...]:
@@ -238,6 +218,9 @@ class Ring:
         self.actions[where] = rows.actions
         self.rewards[where] = rows.rewards
         self.ends[where] = rows.ends
+        if self._masks is not None:
+            bits = 255 if rows.masks is None else np.packbits(rows.masks, axis=1)
+            self._masks[where] = bits
         self.flags[where] = np.where(rows.is_transition, IS_TRANSITION, 0) | np.where(
             self._continues[envs], 0, BEGINS
         )

@@ -19,6 +19,7 @@ class RolloutBuffer(Memory):
         num_envs: int,
         observation_shape: tuple[int, ...],
         observation_dtype: np.dtype,
+        mask_size: int,
         gamma: float,
         rng: np.random.Generator,
     ):
@@ -29,10 +30,12 @@ class RolloutBuffer(Memory):
             num_envs: E.
             observation_shape: of one observation.
             observation_dtype: as observations are stored.
+            mask_size: truth values of a mask of actions.
             gamma: discount per environment step.
             rng: its own generator.
         """
-        sizes = {"T": steps, "E": num_envs, "M": 0, "B": 0}  # the order comes with a sample
+        sizes = {"T": steps, "E": num_envs, "A": mask_size}
+        sizes |= {"M": 0, "B": 0}  # the order comes with a sample
         self._specs = field_specs(Rollout, sizes, observation_shape, observation_dtype)
         self._steps, self._num_envs = steps, num_envs
         self._gamma = gamma
@@ -70,6 +73,9 @@ class RolloutBuffer(Memory):
         rollout.discounts[t] = np.where(step.terminated, 0, self._gamma)
         rollout.next_observations[t] = step.next_observations
         rollout.next_observations[t, step.final_envs] = step.final_observations
+        if rollout.next_masks.size:
+            rollout.next_masks[t] = step.next_masks
+            rollout.next_masks[t, step.final_envs] = step.final_masks
         rollout.continues[t] = ~(step.terminated | step.truncated)
         rollout.weights[t] = step.is_transition
         self._made += 1

@@ -9,6 +9,7 @@ import dataclasses
 import math
 import os
 import pathlib
+import time
 import zipfile
 import zlib
 from typing import Any
@@ -72,6 +73,15 @@ class Checkpoints:
         path = self._folder / BEST
         _write(path, state, seconds, eval_return)
         return path
+
+    @property
+    def age(self) -> float:
+        """Since the newest was written, or since there is a place for one (seconds)."""
+        written = self._newest_first()[:1] or [self._folder]
+        try:
+            return max(time.time() - written[0].stat().st_mtime, 0.0)
+        except OSError:  # nothing is there yet
+            return 0.0
 
     def newest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole, or None where there is none at all.

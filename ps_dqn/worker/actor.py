@@ -32,21 +32,29 @@ class Gathered:
 
 
 def epsilon_greedy(
-    rng: np.random.Generator, greedy: np.ndarray, epsilon: float | np.ndarray, num_actions: int
+    rng: np.random.Generator,
+    greedy: np.ndarray,
+    epsilon: float | np.ndarray,
+    num_actions: int,
+    masks: np.ndarray,
 ) -> np.ndarray:
-    """Replaces each action by a random one with probability epsilon.
+    """Replaces each action by a random one that is allowed, with probability epsilon.
 
     Args:
         rng: generator.
         greedy: the Q-network's best actions, int32 [E].
         epsilon: between 0 and 1, of each [E] or of all.
         num_actions: to choose a random one from.
+        masks: those that are allowed, bool [E, A]; [E, 0]: all are.
 
     Returns:
         int64 [E].
     """
     explores = rng.random(len(greedy)) < epsilon
-    random_actions = rng.integers(num_actions, size=len(greedy))
+    if masks.size:
+        random_actions = np.where(masks, rng.random(masks.shape), -1.0).argmax(axis=1)
+    else:
+        random_actions = rng.integers(num_actions, size=len(greedy))
     return np.where(explores, random_actions, greedy)
 
 
@@ -122,8 +130,8 @@ class Actor:
 
     @property
     def acting(self) -> list[np.ndarray]:
-        """What to act on: observations [E, …] and recurrent states, float32 [E, S]."""
-        return [self.environments.observations, self._states]
+        """What to act on: observations, recurrent states float32 [E, S], masks bool [E, A]."""
+        return [self.environments.observations, self._states, self.environments.masks]
 
     def step(self, greedy: np.ndarray, states: np.ndarray, epsilon: float | np.ndarray) -> None:
         """Acts, each environment at random with probability epsilon.
@@ -133,7 +141,8 @@ class Actor:
             states: its recurrent states after them, float32 [E, S].
             epsilon: between 0 and 1, of each environment [E] or of all.
         """
-        actions = epsilon_greedy(self._exploration, greedy, epsilon, self.environments.num_actions)
+        num_actions, masks = self.environments.num_actions, self.environments.masks
+        actions = epsilon_greedy(self._exploration, greedy, epsilon, num_actions, masks)
         step = self.environments.step(actions)._replace(states=self._states)
         learned = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
         self.memory.append(learned)
@@ -175,19 +184,20 @@ class Evaluation:
     """Plays one episode in each of its environments."""
 
     def __init__(self, config: Config, episodes: int):
+        self._state_size = config.state_size
         self.environments = Environments(config.environment.in_evaluations, episodes)
         self._epsilon = config.run.eval_epsilon
         self._reward_clip = config.learning.reward_clip
         self._max_steps = config.run.max_eval_steps
 
-    def begin(self, seed: int) -> np.ndarray:
-        """Starts episodes that depend on the seed alone; returns observations [E, …]."""
+    def begin(self, seed: int) -> Playing:
+        """Starts episodes that depend on the seed alone."""
         self.environments.reset(seed)
         self._exploration = np.random.default_rng(seed)
         self._returns = np.zeros(self.environments.num_envs)
         self._playing = np.ones(self.environments.num_envs, np.bool_)
         self._steps = 0
-        return self.environments.observations
+        return self._to_play(np.zeros((self.environments.num_envs, self._state_size), np.float32))
 
     def step(self, greedy: np.ndarray, states: np.ndarray) -> Playing:
         """Acts, each environment at random with probability `eval_epsilon`.
@@ -196,8 +206,8 @@ class Evaluation:
             greedy: the Q-network's best actions, int32 [E].
             states: its recurrent states after them, float32 [E, S].
         """
-        num_actions = self.environments.num_actions
-        actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions)
+        num_actions, masks = self.environments.num_actions, self.environments.masks
+        actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions, masks)
         step = self.environments.step(actions)
         self._returns[step.failed_envs] = 0  # and another episode is played
         self._returns += np.where(self._playing, step.rewards, 0)
@@ -206,8 +216,11 @@ class Evaluation:
         if self._steps >= self._max_steps:
             self._playing[:] = False
         heard = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
-        states, playing = carried_on(states, heard), np.int32(self._playing.sum())
-        return Playing(self.environments.observations, states, playing)
+        return self._to_play(carried_on(states, heard))
+
+    def _to_play(self, states: np.ndarray) -> Playing:
+        shown = self.environments
+        return Playing(shown.observations, states, shown.masks, np.int32(self._playing.sum()))
 
     def end(self) -> Played:
         """The episodes' returns."""

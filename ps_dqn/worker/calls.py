@@ -18,7 +18,7 @@ so what a method returns has its specs beside its fields.
 | rejoin         | `Rejoin`                  | the pushes it keeps                   |
 | kept           | the index of such a push  | its part for each server              |
 | pushed_again   | that index, the `Verdict` | a mark                                |
-| evaluate_begin | `EvaluateBegin`           | the first observations                |
+| evaluate_begin | `EvaluateBegin`           | `Playing`                             |
 | evaluate_step  | `Acted`                   | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
 
@@ -104,6 +104,7 @@ class Acting(NamedTuple):
 
     observations: Any  # [E, …]
     state: Any  # recurrent, float32 [E, numbers of state]
+    masks: Any  # of the actions, bool [E, A]; [E, 0] without
     step: Any  # how many were made for this push, int32 []
     should_act: Any  # int32 []: 1 if another step is to be made now
 
@@ -114,6 +115,7 @@ class Acting(NamedTuple):
         return cls(
             observations=Spec(shape, environment.observation_dtype),
             state=Spec((num_envs, state_size), np.float32),
+            masks=Spec((num_envs, environment.mask_size), np.bool_),
             step=Spec((), np.int32),
             should_act=MARK,
         )
@@ -218,12 +220,14 @@ class Playing(NamedTuple):
 
     observations: Any  # [E, …]
     state: Any  # recurrent, float32 [E, numbers of state]
+    masks: Any  # of the actions, bool [E, A]; [E, 0] without
     episodes: Any  # that are not over, int32 []
 
     @classmethod
     def specs(cls, acting: Acting) -> "Playing":
         """Of what is acted on in such environments."""
-        return cls(observations=acting.observations, state=acting.state, episodes=MARK)
+        shown = acting.observations, acting.state, acting.masks
+        return cls(*shown, episodes=MARK)
 
 
 class Played(NamedTuple):

@@ -210,7 +210,9 @@ class Closures:
         def step(acting: Acting) -> tuple[Acting]:
             noise_seed = seeds.derive(seed, seeds.Purpose.ACTING + acting.step)
             acted = calls.Acted(
-                *self._network.act(online, acting.observations, acting.state, noise_seed)
+                *self._network.act(
+                    online, acting.observations, acting.state, noise_seed, acting.masks
+                )
             )
             return (bridge.call("step", worker, acted, self._plan.acting),)
 
@@ -231,17 +233,17 @@ class Closures:
         specs = Playing.specs(self._acting(episodes))
         whose = (self.rejoin.session, self.rejoin.config)
         begin = calls.EvaluateBegin(*whose, seed, episodes)
-        observations = bridge.call("evaluate_begin", worker, begin, specs.observations)
+        begun: Playing = bridge.call("evaluate_begin", worker, begin, specs)
 
         def step(playing: Playing) -> tuple[Playing]:
-            acted = calls.Acted(*self._network.act(parameters, playing.observations, playing.state))
+            shown = playing.observations, playing.state
+            acted = calls.Acted(*self._network.act(parameters, *shown, masks=playing.masks))
             return (bridge.call("evaluate_step", worker, acted, specs),)
 
-        state = tf.zeros([episodes, self._network.state_size])
         (playing,) = tf.while_loop(
             lambda playing: playing.episodes > 0,
             step,
-            (Playing(observations, state, tf.constant(episodes)),),
+            (begun,),
             parallel_iterations=1,
         )
         with tf.control_dependencies([playing.episodes]):

@@ -14,7 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.worker.actor import Evaluation
-from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Rejoin, Sizes, Tickets
+from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Playing, Rejoin, Sizes, Tickets
 from ps_dqn.worker.kept_pushes import KeptPushes
 from ps_dqn.worker.session import Session
 
@@ -117,8 +117,8 @@ class WorkerHost:
             )
         return own / "replay"
 
-    def _evaluate_begin(self, *arrays: Any) -> np.ndarray:
-        """Starts an evaluation, from the fields of `EvaluateBegin`; the first observations."""
+    def _evaluate_begin(self, *arrays: Any) -> Playing:
+        """Starts an evaluation, from the fields of `EvaluateBegin`."""
         begin = EvaluateBegin(*arrays)
         self._open(begin.session, begin.config)
         self._lap("dispatch")

@@ -278,7 +278,7 @@ class Session:
             self._errors = None
 
     def _acting(self) -> Acting:
-        observations, state = self.actor.acting
+        observations, state, masks = self.actor.acting
         # What is collected while learning cannot be learned from before; so replay gets warm first.
         waits = self._overlaps and not self._is_learning
         is_due = (self._push.steps_to_make > 0 and not waits) or not self.actor.memory.is_warm
@@ -287,7 +287,8 @@ class Session:
             self._client.is_needed.clear()
         else:
             self._client.is_needed.set()
-        return Acting(observations, state, np.int32(self._push.steps_made), np.int32(should_act))
+        made = np.int32(self._push.steps_made)
+        return Acting(observations, state, masks, made, np.int32(should_act))
 
     def _gather(self) -> None:
         """Counts what was collected."""

@@ -76,7 +76,7 @@ def test_evaluations_have_keyword_arguments_of_their_own() -> None:
     config = evaluated_in('{"size": 3}')
     assert config.environment.in_evaluations.env_kwargs == '{"size": 3}'
     evaluation = Evaluation(config, episodes=2)
-    assert evaluation.begin(0).shape == (2, 3)
+    assert evaluation.begin(0).observations.shape == (2, 3)
     evaluation.environments.close()
 
 

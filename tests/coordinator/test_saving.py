@@ -1,7 +1,9 @@
 """When checkpoints are written, and what happens where that fails."""
 
 import math
+import os
 import pathlib
+import time
 from typing import Any
 
 import numpy as np
@@ -51,9 +53,13 @@ class Case:
             monkeypatch.setattr(self.checkpoints, name, self._unless_full(name))
         self.tries, self.full_for = 0, 0
         store: Any = Store()
-        self.saving = Saving(
-            store, self.checkpoints, Snapshots(0.0), Disk(self.said.append), period=60.0
-        )
+        self.store = store
+        self.connect()
+
+    def connect(self) -> None:
+        """Begins, or goes on with another connection."""
+        disk = Disk(self.said.append)
+        self.saving = Saving(self.store, self.checkpoints, Snapshots(0.0), disk, period=60.0)
 
     def _unless_full(self, name: str) -> Any:
         save = getattr(self.checkpoints, name)
@@ -128,3 +134,15 @@ def test_what_earlier_sessions_saved_is_known(case, tmp_path):
     store: Any = Store()
     again = Saving(store, Checkpoints(tmp_path, keep=1), Snapshots(0.0), Disk(print), 60.0)
     assert (again.best_return, again.seconds_before) == (5.0, 9.0)
+
+
+@pytest.mark.parametrize(("age", "left"), [(45, 15), (600, 5)])
+def test_connecting_anew_puts_no_checkpoint_off(case: Case, age: float, left: float) -> None:
+    path = case.checkpoints.save_newest(case.store.state(), 1.0)
+    then = time.time() - age
+    os.utime(path, (then, then))
+    case.connect()
+    case.clock.now += left - 1
+    assert not case.saving.now_and_then(1.0)
+    case.clock.now += 1.1
+    assert case.saving.now_and_then(1.0)

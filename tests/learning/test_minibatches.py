@@ -40,7 +40,7 @@ def test_transitions_against_a_reference(mode: str, index: int) -> None:
 
     targets, flips = [], 0
     minibatch = one(batch, index)
-    for x, a, r, d, y, _ in zip(*minibatch, strict=True):
+    for x, a, r, d, y, *_ in zip(*minibatch, strict=True):
         after, choosing = (w[1] * y[0] * w[2:] for w in (TARGET, ONLINE))
         flips += after.argmax() != choosing.argmax()
         earned = bonus(TARGET[1] * x[0] * TARGET[2:], a) if mode == "munchausen" else 0.0

@@ -34,7 +34,8 @@ def test_every_preset_learns(name: str) -> None:
     act = tf.function(network.act, autograph=False)
     made = 0
     while made < config.vector_steps_per_push(1) or not actor.memory.is_warm:
-        greedy, states = act(network.initial, *actor.acting, SEED + made)
+        observations, states, _ = actor.acting
+        greedy, states = act(network.initial, observations, states, SEED + made)
         actor.step(greedy.numpy(), states.numpy(), epsilon=0.5)
         made += 1
     batch = actor.memory.sample(config.parameter_server.local_updates, config.learning.batch_size)

@@ -32,6 +32,7 @@ def random_rollout(rng: np.random.Generator) -> Rollout:
         rng.normal(size=shape).astype(np.float32),
         np.full(shape, 0.9, np.float32),
         rng.normal(size=(*shape, 1)).astype(np.float32),
+        np.ones((*shape, 0), np.bool_),
         np.ones(shape, np.float32),
         weights,
         np.array([[5, 2, 0], [1, 3, 4]], np.int32),

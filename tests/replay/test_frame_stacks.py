@@ -13,7 +13,7 @@ from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.batch import Transitions
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
+from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 GAMMA = 0.9

@@ -117,8 +117,9 @@ def test_replayed_transitions_are_what_happened(mode: str, n_step: int, opened: 
     assert isinstance(batch, Transitions)
     assert batch.observations.shape == (2, 64, 1)
     seen = set()
+    batch = batch._replace(masks=batch.weights, next_masks=batch.weights)  # there are none
     rows = zip(*(array.reshape(-1) for array in batch), strict=True)
-    for before, action, returns, discount, after, weight in rows:
+    for before, action, returns, discount, after, _, _, weight in rows:
         lane, episode, time = where(before)
         end = min(time + n_step, LENGTH)
         assert time < LENGTH, "an episode's last observation is no transition"

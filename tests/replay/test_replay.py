@@ -20,7 +20,7 @@ from support.episodes import (
 
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import TERMINATED, TRUNCATED, Layout, Rows
+from ps_dqn.replay.rows import TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Uniform
 
 
@@ -211,8 +211,10 @@ def test_dtypes_and_shapes_of_a_sample() -> None:
     streams.feed(replay, 30)
     drawn = replay.sample(3, 7)
     numbers = [(3, 7)] * 3
-    assert [each.shape for each in drawn] == [(3, 7, 2), *numbers, (3, 7, 2), (3, 7)]
-    assert [each.dtype.name for each in drawn] == ["float32", "int32", *["float32"] * 4]
+    masks = [(3, 7, 0)] * 2
+    assert [each.shape for each in drawn] == [(3, 7, 2), *numbers, (3, 7, 2), *masks, (3, 7)]
+    names = "float32 int32 float32 float32 float32 bool bool float32"
+    assert [each.dtype.name for each in drawn] == names.split()
     assert (drawn.weights == 1).all()
 
 

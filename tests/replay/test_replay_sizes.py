@@ -10,7 +10,7 @@ import pytest
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.budget import Contents
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import Layout
+from ps_dqn.replay.rows import Layout
 from ps_dqn.replay.samplers import Prioritized, Uniform
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -86,7 +86,7 @@ import sys
 import numpy as np
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import Layout, Rows
+from ps_dqn.replay.rows import Layout, Rows
 from ps_dqn.replay.samplers import Prioritized, Uniform
 
 def resident():

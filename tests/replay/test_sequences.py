@@ -11,7 +11,7 @@ import pytest
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.batch import Sequences
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
+from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
 from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
 
 GAMMA = 0.9
@@ -255,9 +255,9 @@ def test_shapes_and_dtypes() -> None:
     players.play(150)
     drawn = replay.sample(3, 7)
     every, trained = [(3, 7, 11)] * 2, [(3, 7, 4)] * 4
-    shapes = [(3, 7, 11, 2, 1), (3, 7, 11), (3, 7, 3), *every, *trained]
+    shapes = [(3, 7, 11, 2, 1), (3, 7, 11), (3, 7, 3), (3, 7, 11, 0), *every, *trained]
     assert [each.shape for each in drawn] == shapes
-    names = "float32 bool float32 int32 float32 float32 float32 int32 float32"
+    names = "float32 bool float32 bool int32 float32 float32 float32 int32 float32"
     assert [each.dtype.name for each in drawn] == names.split()
 
 

@@ -111,6 +111,7 @@ def random_transitions(rng: np.random.Generator) -> Transitions:
         rng.normal(size=(3, 4)).astype(np.float32),
         np.where(rng.random((3, 4)) < 0.25, 0, 0.9).astype(np.float32),
         rng.normal(size=(3, 4, 1)).astype(np.float32),
+        *[np.ones((3, 4, 0), np.bool_)] * 2,
         rng.uniform(0.2, 1, (3, 4)).astype(np.float32),
     )
 
@@ -145,6 +146,7 @@ def random_sequences(rng: np.random.Generator) -> Sequences:
         rng.normal(size=(*shape, rows, 1)).astype(np.float32),
         rng.random((*shape, rows)) < 0.2,
         rng.normal(size=(*shape, 1)).astype(np.float32),
+        np.ones((*shape, rows, 0), np.bool_),
         rng.integers(2, size=(*shape, rows)).astype(np.int32),
         rng.normal(size=(*shape, rows)).astype(np.float32),
         rng.normal(size=(*shape, steps)).astype(np.float32),

@@ -6,7 +6,7 @@ import numpy as np
 
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.ring import CONTINUES, Layout, Rows
+from ps_dqn.replay.rows import CONTINUES, Layout, Rows
 from ps_dqn.replay.samplers import Sampler, Uniform
 
 GAMMA = 0.5

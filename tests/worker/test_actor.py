@@ -43,7 +43,7 @@ def opened() -> Iterator[Open]:
 def act(actor: Actor, steps: int, epsilon: float = 0.0, action: int = 1) -> np.ndarray:
     """Steps with the same greedy action for everyone; what there is to act on next."""
     for _ in range(steps):
-        observations, states = actor.acting
+        observations, states, _ = actor.acting
         actor.step(np.full(len(observations), action, np.int32), states, epsilon)
     return actor.environments.observations
 

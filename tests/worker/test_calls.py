@@ -75,7 +75,7 @@ def test_what_an_evaluation_is_given_fits_its_specs(worker: Worker) -> None:
     environment = environments.describe(config.environment)
     acting = Acting.specs(3, environment, config.state_size)
     begin = calls.EvaluateBegin(np.int64(RUN), config.to_json().encode(), np.int64(1), np.int32(3))
-    assert_fits(worker.call("evaluate_begin", *begin), acting.observations)
+    assert_fits(worker.call("evaluate_begin", *begin), Playing.specs(acting))
     acted = calls.Acted(np.zeros(3, np.int32), np.zeros((3, config.state_size), np.float32))
     assert_fits(worker.call("evaluate_step", *acted), Playing.specs(acting))
     assert_fits(worker.call("evaluate_end"), Played.specs(3))

@@ -31,12 +31,11 @@ def judged() -> Iterator[Judge]:
 
 def play(evaluation: Evaluation, seed: int = 0, action: int = 1) -> tuple[list[float], int]:
     """Plays an evaluation as `closures.py` does; returns and how many steps it took."""
-    observed = evaluation.begin(seed)
-    playing, steps = len(observed), 0
-    while playing > 0:
-        greedy = np.full(len(observed), action, np.int32)
-        observed, _, playing = evaluation.step(greedy, np.zeros((len(greedy), 0), np.float32))
-        assert playing.dtype == np.int32
+    playing, steps = evaluation.begin(seed), 0
+    while playing.episodes > 0:
+        greedy = np.full(len(playing.observations), action, np.int32)
+        playing = evaluation.step(greedy, playing.state)
+        assert playing.episodes.dtype == np.int32
         steps += 1
     mark, returns = evaluation.end()
     assert mark == 1

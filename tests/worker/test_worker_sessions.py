@@ -186,8 +186,8 @@ def test_close_forgets(opened: Open) -> None:
 def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
     text = worker.config.to_json().encode()
     begin = EvaluateBegin(np.int64(RUN), text, np.int64(seed), np.int32(episodes))
-    observations = worker.call("evaluate_begin", *begin)
-    assert len(observations) == episodes
+    playing = worker.call("evaluate_begin", *begin)
+    assert len(playing.observations) == playing.episodes == episodes
     state = np.zeros((episodes, worker.config.state_size), np.float32)
     while worker.call("evaluate_step", np.ones(episodes, np.int32), state).episodes:
         pass
