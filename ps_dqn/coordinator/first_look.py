@@ -44,6 +44,12 @@ def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
                 f"{other.observation_shape}, actions {other.num_actions}, and {shown[0]} and "
                 f"{shown[1]} in training: they must be alike"
             )
+        if other.has_masks != spec.has_masks:
+            raise UsageError(
+                f"--eval_env_kwargs={config.environment.eval_env_kwargs}: in training or in "
+                f"evaluations the environment says which actions it allows, but not in both: say "
+                f"--action_masks=off, or let it say so in both"
+            )
     return config, spec
 
 

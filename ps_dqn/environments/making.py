@@ -51,7 +51,7 @@ def describe(config: Environment) -> EnvironmentSpec:
         UsageError: it cannot be made, or a DQN cannot act in it.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
-        return spec_of(config, env)
+        return _looked_at(config, env)
 
 
 def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
@@ -61,7 +61,7 @@ def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
         UsageError: as `describe`; or it raises something in an episode's first steps.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
-        spec = spec_of(config, env)
+        spec = _looked_at(config, env)
         with _first_steps(config):
             return spec, _seconds_per_step(env)
 
@@ -92,35 +92,41 @@ def _seconds_per_step(env: VectorEnv) -> float:
     return min(taken)
 
 
-def spec_of(config: Environment, env: VectorEnv) -> EnvironmentSpec:
-    """What a network for a vector must fit.
-
-    Raises:
-        UsageError: it has no masks where they are wanted, or none that can be used.
-    """
-    space, num_actions = env.single_observation_space, int(actions_of(env).n)
+def spec_of(env: VectorEnv) -> EnvironmentSpec:
+    """What a network for a vector must fit, as far as that shows before a reset."""
+    space = env.single_observation_space
     return EnvironmentSpec(
         tuple(space.shape or ()),
         _stored_dtype(space),
-        num_actions,
+        int(actions_of(env).n),
         env.spec.reward_threshold if env.spec else None,
-        _has_masks(config, env, num_actions),
-        _rounded_from(space),
+        rounded_from=_rounded_from(space),
     )
 
 
-def _has_masks(config: Environment, env: VectorEnv, num_actions: int) -> bool:
+def with_masks(
+    config: Environment, spec: EnvironmentSpec, infos: dict[str, Any], num_envs: int
+) -> EnvironmentSpec:
+    """The same, and whether there are masks, which shows in a reset's infos.
+
+    Raises:
+        UsageError: there are none where they are wanted, or none that can be used.
+    """
     if config.action_masks == "off":
-        return False
-    with _first_steps(config):
-        _, infos = env.reset(seed=0)
-        has_masks = masks.are_there(infos, env.num_envs, num_actions)
+        return spec
+    has_masks = masks.are_there(infos, num_envs, spec.num_actions)
     if config.action_masks == "on" and not has_masks:
         raise UsageError(
-            f"--action_masks=on: {config.env_id} does not say which actions it allows, neither in "
+            f"it does not say which actions it allows (--action_masks=on), neither in "
             f"info['{masks.KEY}'] nor by a method {masks.METHOD}()"
         )
-    return has_masks
+    return dataclasses.replace(spec, has_masks=has_masks)
+
+
+def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
+    with _first_steps(config):
+        _, infos = env.reset(seed=0)
+        return with_masks(config, spec_of(env), infos, env.num_envs)
 
 
 def make_vector(config: Environment, num_envs: int, folder: str | None = None) -> VectorEnv:

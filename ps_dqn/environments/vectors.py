@@ -75,7 +75,8 @@ class Environments:
         self._timeout = config.env_timeout
         self._env = self._within_time(self._make)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.spec = making.spec_of(config, self._env)
+        self.spec = making.spec_of(self._env)  # without masks until a reset
+        self._config = config
         self._action_start = int(making.actions_of(self._env).start)
         self._action_dtype = self._env.action_space.dtype
         self._is_real = np.issubdtype(self.spec.observation_dtype, np.floating)
@@ -92,6 +93,7 @@ class Environments:
         """Starts every environment anew, reproducibly."""
         self._reset_seeds = np.random.default_rng(seed)
         observations, infos = self._within_time(self._env.reset, seed=seed)
+        self.spec = making.with_masks(self._config, self.spec, infos, self.num_envs)
         observations = self._stored(observations)
         self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)

@@ -265,7 +265,7 @@ def only_allowed(q_values: tf.Tensor, masks: tf.Tensor | None) -> tf.Tensor:
 
 # What `--target` may be: a function of `expected_sarsa_targets`' arguments.
 TARGETS: Mapping[str, Callable[..., tf.Tensor]] = {
-    "greedy": lambda rewards, discounts, next_q, selector, epsilon, masks: td_targets(
+    "greedy": lambda rewards, discounts, next_q, selector, epsilon, masks=None: td_targets(
         rewards, discounts, next_q, selector
     ),
     "expected_sarsa": expected_sarsa_targets,

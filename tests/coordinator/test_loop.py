@@ -186,7 +186,7 @@ def test_an_environment_that_always_fails_ends_the_run(coordinate, cluster):
 def test_an_environment_that_cannot_be_reset_ends_the_run_with_its_traceback(
     coordinate, tmp_path, num_ps
 ):
-    # The coordinator makes one and looks at it, but only a worker resets it, before all else.
+    # The coordinator looks at one, whose reset works; those of a worker fail before all else.
     (tmp_path / "no_ball.py").write_text(
         """
 import gymnasium
@@ -194,8 +194,13 @@ from support import catch_env
 
 
 class NoBall(catch_env.Catch):
+    resets = 0
+
     def reset(self, **arguments):
-        raise RuntimeError("there is no ball")
+        NoBall.resets += 1
+        if NoBall.resets > 1:
+            raise RuntimeError("there is no ball")
+        return super().reset(**arguments)
 
 
 gymnasium.register("tests/NoBall-v0", entry_point=NoBall)

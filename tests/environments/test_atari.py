@@ -35,7 +35,7 @@ def test_rewards_are_those_of_the_game(opened: Callable[..., Environments]) -> N
 def test_what_is_learned_from_is_limited_and_scores_are_not() -> None:
     actor = Actor(config(reward_clip=1.0, n_step=1), 0)
     for _ in range(600):
-        observations, states = actor.acting
+        observations, states, _ = actor.acting
         actor.step(np.zeros(len(observations), np.int32), states, 1.0)
     batch = actor.memory.sample(64, 8)
     gathered = actor.take_gathered()

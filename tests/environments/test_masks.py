@@ -11,6 +11,7 @@ from support.small_learner import SEED, Inputs, learn
 
 from ps_dqn import environments, networks
 from ps_dqn.config import Config
+from ps_dqn.coordinator import first_look
 from ps_dqn.environments import Environments
 from ps_dqn.errors import UsageError
 from ps_dqn.learning.learner import local_optimizer_slots
@@ -58,8 +59,8 @@ def mode(name: str) -> str:
 def test_each_observation_comes_with_its_mask(env_id: str, autoreset: str) -> None:
     options = config(env_id=env_id, env_kwargs=mode(autoreset)).environment
     envs = Environments(options, 2)
-    assert (envs.spec.has_masks, envs.spec.mask_size) == (True, ACTIONS)
     envs.reset(seed=0)
+    assert (envs.spec.has_masks, envs.spec.mask_size) == (True, ACTIONS)
     seen = set()
     for _ in range(3 * LENGTH):
         assert (envs.masks == masks_of(envs.observations)).all()
@@ -132,7 +133,9 @@ def test_masks_may_be_left_out_or_asked_for() -> None:
     off = config(action_masks="off").environment
     assert not environments.describe(off).has_masks
     on = Config.from_values({"env_id": "CartPole-v1", "action_masks": "on"}).environment
-    with pytest.raises(UsageError, match="--action_masks=on: CartPole-v1 does not say which"):
+    with pytest.raises(
+        UsageError, match=r"CartPole-v1: it does not say which .* \(--action_masks=on\)"
+    ):
         environments.describe(on)
 
 
@@ -141,3 +144,9 @@ def test_masks_of_another_size_are_refused() -> None:
         UsageError, match=r"--env_id=TestMasks/Infos-v0: its action masks are .* 10"
     ):
         environments.describe(config(env_kwargs='{"size": 4}').environment)
+
+
+def test_evaluations_without_masks_are_refused_where_training_has_them() -> None:
+    options = config(env_kwargs="{}", eval_env_kwargs='{"says": false}')
+    with pytest.raises(UsageError, match=r"--eval_env_kwargs=.*: in training or in evaluations"):
+        first_look.at_environment(options)

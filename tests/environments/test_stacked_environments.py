@@ -201,7 +201,7 @@ def actor(frame_stack: int, kwargs: dict[str, Any]) -> Actor:
 def test_replay_gives_back_the_stacks_that_were_acted_on(kwargs: dict[str, Any]) -> None:
     worker, pairs = actor(4, kwargs), set()
     for _ in range(30):
-        observations, states = worker.acting
+        observations, states, _ = worker.acting
         before = observations[0].reshape(4, -1)[:, 0].tolist()
         worker.step(np.zeros(2, np.int32), states, 0.0)
         after = worker.environments.observations[0].reshape(4, -1)[:, 0].tolist()

@@ -49,7 +49,8 @@ def sequences(built: QNetwork) -> tuple[tf.Tensor, list[np.ndarray], np.ndarray]
 
 def done(state: np.ndarray, actions: np.ndarray, rewards: np.ndarray) -> np.ndarray:
     """A network's state with what was done and paid, as whoever acts puts it in."""
-    return np.concatenate([state[:, :6], actions[:, None] + 1, rewards[:, None]], 1, np.float32)
+    parts = [state[:, :6], actions[:, None] + 1, rewards[:, None]]
+    return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
 def test_unroll_is_an_lstm_that_forgets_where_episodes_start() -> None:

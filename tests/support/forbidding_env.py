@@ -1,7 +1,7 @@
 """An environment that allows some of its actions only, and fails where another one is taken.
 
 It observes [episode, time]; action a is allowed at a time t where a + t is even, none where an
-episode is over. `says` is how it says so: in its infos, or by a method.
+episode is over. It says so in its infos, or by a method.
 """
 
 from typing import Any
@@ -20,10 +20,10 @@ def allowed(time: int) -> np.ndarray:
 class Forbidding(gymnasium.Env):
     """Pays 1 for each step; raises where an action is not allowed."""
 
-    def __init__(self, size: int = ACTIONS):
+    def __init__(self, size: int = ACTIONS, says: bool = True):
         self.observation_space = gymnasium.spaces.Box(0, 1000, (2,), np.float32)
         self.action_space = gymnasium.spaces.Discrete(ACTIONS, start=5)
-        self.size, self.episode, self.time = size, -1, 0
+        self.size, self.says, self.episode, self.time = size, says, -1, 0
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
@@ -44,7 +44,7 @@ class Forbidding(gymnasium.Env):
         return allowed(self.time)[: self.size] & (self.time < LENGTH)
 
     def _info(self) -> dict:
-        return {"action_mask": self._mask().astype(np.int8)}
+        return {"action_mask": self._mask().astype(np.int8)} if self.says else {}
 
 
 class ByMethod(Forbidding):

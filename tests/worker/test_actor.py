@@ -212,7 +212,7 @@ def test_seed_and_worker_decide_the_data(opened: Open) -> None:
     assert first == again
     for other in (other_worker, other_seed):
         assert first[0] != other[0], "other first states"
-        assert first[-2] != other[-2], "other minibatches"  # the last are weights of 1
+        assert first[-4] != other[-4], "other minibatches"  # after it are masks and weights of 1
 
 
 def test_worker_decides_exploration_and_sampling_too(opened: Open) -> None:

@@ -68,7 +68,7 @@ class OneWorker:
         self._owed -= to_make
         made, memory = 0, self._actor.memory
         while made < to_make or not memory.is_warm:
-            observations, state = self._actor.acting
+            observations, state, _ = self._actor.acting
             greedy = q_values(self._network, online, observations).numpy().argmax(-1)
             self._actor.step(greedy, state, epsilon)
             made += 1

@@ -18,7 +18,7 @@ from ps_dqn.replay.replay import Replay
 from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
 
-# States of four numbers, stored at every second row.
+# States of six numbers, stored at every second row.
 RECURRENT = {
     "recurrent_size": 2,
     "burn_in": 1,
@@ -33,15 +33,15 @@ def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
 ) -> None:
     worker = opened(min_replay_size=100, **RECURRENT)
     pulled = worker.pull()
-    observations, state, _, should_act = pulled.acting
-    assert (state.shape, state.dtype) == ((2, 4), np.float32)
+    observations, state, *_, should_act = pulled.acting
+    assert (state.shape, state.dtype) == ((2, 6), np.float32)
     seen = []
     while should_act:
         # The state that an LSTM would have which counts steps.
-        assert (state == observations[:, 1:]).all()
+        assert (state[:, :4] == observations[:, 1:]).all()
         seen.append(int(observations[0, 1]))
         acted = Acted(np.ones(2, np.int32), state + 1)
-        observations, state, _, should_act = worker.call("step", *acted)
+        observations, state, *_, should_act = worker.call("step", *acted)
     assert seen[:12] == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]
 
     # The next push goes on where this one ended.
@@ -55,8 +55,8 @@ def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
     # What was acted on is what replay has: a sequence's state is that before its first row.
     assert isinstance(drawn, Sequences)
     assert should_push == 1
-    assert (drawn.states == drawn.observations[:, :, 0, 1:]).all()
-    assert len(np.unique(drawn.states)) == LENGTH + 1
+    assert (drawn.states[..., :4] == drawn.observations[:, :, 0, 1:]).all()
+    assert len(np.unique(drawn.states[..., :4])) == LENGTH + 1
     assert (drawn.starts == (drawn.observations[..., 1] == 0)).all()
 
 
@@ -69,9 +69,9 @@ def test_states_begin_anew_however_environments_reset(config: Environment) -> No
     worker = Actor(Config.from_values(values), worker=0)
     began = 0
     for _ in range(40):
-        observations, states = worker.acting
+        observations, states, _ = worker.acting
         # [lane, episode, time].
-        assert (states == observations[:, 2:]).all()
+        assert (states[:, :4] == observations[:, 2:]).all()
         began += int((observations[:, 2] == 0).sum())
         worker.step(np.zeros(3, np.int32), states + 1, 0.0)
     assert began > 20
@@ -80,8 +80,8 @@ def test_states_begin_anew_however_environments_reset(config: Environment) -> No
     # Where a row is the last of an episode that was left already, its state is of no use.
     has_state = ~drawn.starts[:, :, 1]
     first = drawn.observations[:, :, 0]
-    assert (drawn.states == first[..., 2:])[has_state].all()
-    assert len(np.unique(drawn.states[has_state])) >= 3
+    assert (drawn.states[..., :4] == first[..., 2:])[has_state].all()
+    assert len(np.unique(drawn.states[has_state][:, :4])) >= 3
     worker.close()
 
 
