@@ -49,13 +49,17 @@ class _Env:
     def __init__(self, content: dict[str, Any]):
         import gymnasium
 
-        from ps_dqn.environments import named
+        from ps_dqn.environments import listed, named
         from ps_dqn.environments.guard import Guard
 
         env: gymnasium.Env = gymnasium.make(
             named.environment(content["env_id"]), **content["env_kwargs"]
         )
         for wrap in named.wrappers(content["env_wrappers"]):
+            env = wrap(env)
+        for wrap in listed.wrappers(
+            content["env_id"], env.action_space, content.get("action_bins", 0)
+        ):
             env = wrap(env)
         self._guard = Guard(env, {}, "")
 

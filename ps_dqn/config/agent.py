@@ -41,6 +41,12 @@ class Environment:
         "its share of num_envs.",
         low=1,
     )
+    action_bins: int = option(
+        0,
+        "Values along each number of a continuous action (Box), evenly spaced from bound to bound; "
+        "all their combinations are the actions. 0: such environments are refused (values).",
+        low=0,
+    )
     action_masks: str = option(
         "auto",
         "Never take actions that the environment does not allow, nor bootstrap from them: where it "

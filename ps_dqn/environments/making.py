@@ -15,7 +15,7 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import masks, named
+from ps_dqn.environments import listed, masks, named
 from ps_dqn.environments.guard import Guard
 from ps_dqn.errors import UsageError
 
@@ -175,23 +175,24 @@ def _make(
                 f"--env_id={config.env_id}: its observations have text, which a network cannot "
                 f"read: wrap it so that they are numbers"
             )
+        lists = listed.wrappers(config.env_id, looked_at.single_action_space, config.action_bins)
         wrappers = _wrappers(config, looked_at.single_observation_space)
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
-    if mode is None and own_form is not None and not wrappers:
+    if mode is None and own_form is not None and not lists and not wrappers:
         if own_form == _ALE:
             kwargs = _with_whole_rewards(kwargs)
         return gymnasium.make_vec(env_id, num_envs, **kwargs)
     if folder is not None:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
-            "env_wrappers": config.env_wrappers,
+            "env_wrappers": config.env_wrappers, "action_bins": config.action_bins,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
     return gymnasium.make_vec(
         env_id,
         num_envs,
         vectorization_mode=mode or "sync",
-        wrappers=[*own, cast(named.Wrap, masks.wrap), *wrappers],
+        wrappers=[*own, *lists, cast(named.Wrap, masks.wrap), *wrappers],
         **kwargs,
     )
 

@@ -183,8 +183,8 @@ def test_env_module_registers_the_environment(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (Environment(env_id=CONTINUOUS), "Discrete"),
-        (Environment(env_id="Pendulum-v1"), "Discrete"),
+        (Environment(env_id=CONTINUOUS), "--action_bins=5"),
+        (Environment(env_id="Pendulum-v1"), "--action_bins=5"),
         (Environment(env_id=GRAPH), f"--env_id={GRAPH}"),
         (Environment(env_id="NoSuchEnvironment-v0"), "NoSuchEnvironment"),
         (Environment(env_id="CartPole-v99"), "CartPole-v99"),

@@ -1,0 +1,102 @@
+"""Actions of several parts, and continuous ones, become a list."""
+
+import json
+import pathlib
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from ps_dqn import reproduce
+from ps_dqn.config import Config, Environment
+from ps_dqn.environments import Environments, describe
+from ps_dqn.errors import UsageError
+
+
+class Echo(gymnasium.Env):
+    """Observes what was done last; fails where that is beyond a limit."""
+
+    def __init__(self, actions: str = "grid", limit: float = 100.0):
+        self.action_space = {
+            "grid": spaces.Box(np.float32([[-1, 0]]), np.float32([[1, 4]])),
+            "large": spaces.Box(-1.0, 1.0, (5,), np.float32),
+            "open": spaces.Box(-np.inf, np.inf, (1,), np.float32),
+            "parts": spaces.MultiDiscrete([2, 3], start=[0, 5]),
+            "many": spaces.MultiDiscrete([50, 50]),
+            "bits": spaces.MultiBinary(2),
+            "one": spaces.Discrete(3),
+        }[actions]
+        self._limit = limit
+        self.observation_space = spaces.Box(-100, 100, (2,), np.float32)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        assert self.action_space.contains(action), action
+        if action.max() > self._limit:
+            raise ValueError("beyond the limit")
+        return np.ravel(action).astype(np.float32), 0.0, False, False, {}
+
+
+gymnasium.register("TestListed/Echo-v0", Echo, disable_env_checker=True)
+
+
+def options(actions: str, bins: int = 0, **kwargs: Any) -> Environment:
+    texts = json.dumps({"actions": actions, **kwargs})
+    values = {"env_id": "TestListed/Echo-v0", "env_kwargs": texts, "action_bins": bins}
+    return Config.from_values(values).environment
+
+
+@pytest.mark.parametrize(("actions", "bins", "expected"), [
+    ("grid", 3, [[x, y] for x in (-1, 0, 1) for y in (0, 2, 4)]),
+    ("parts", 0, [[x, y] for x in (0, 1) for y in (5, 6, 7)]),
+    ("bits", 0, [[0, 0], [0, 1], [1, 0], [1, 1]]),
+])  # fmt: skip
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_each_action_is_a_combination(
+    vectorization: str, actions: str, bins: int, expected: list[list[float]]
+) -> None:
+    config = Config.from_values({"vectorization": vectorization}).environment
+    chosen = options(actions, bins)
+    chosen = type(chosen)(**{**vars(chosen), "vectorization": config.vectorization})
+    envs = Environments(chosen, 2)
+    assert envs.num_actions == len(expected)
+    envs.reset(seed=0)
+    for i, combination in enumerate(expected):
+        envs.step(np.array([i, 0]))
+        assert envs.observations.tolist() == [combination, expected[0]]
+    assert not any(envs.failures.values())
+    envs.close()
+
+
+@pytest.mark.parametrize(("actions", "bins", "said"), [
+    ("grid", 0, "say --action_bins=5 .* which are 25 actions"),
+    ("grid", 1, "say --action_bins=5"),
+    ("large", 5, r"--action_bins=5: its actions .* are 3,125 in all, more than 1,024: say fewer"),
+    ("open", 5, "--action_bins=5: .* without bounds"),
+    ("many", 0, "--env_id=TestListed/Echo-v0: its actions .* are 2,500 in all"),
+    ("one", 5, "--action_bins=5: has no effect, as the actions .* are Discrete"),
+    ("bits", 5, "--action_bins=5: has no effect"),
+])  # fmt: skip
+def test_what_makes_no_list_is_refused(actions: str, bins: int, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        describe(options(actions, bins))
+
+
+def test_a_failure_is_made_again_with_the_same_list(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    envs = Environments(options("grid", 3, limit=3.0), 1, str(tmp_path))
+    envs.reset(seed=0)
+    for action in (0, 4, 5):
+        envs.step(np.array([action]))
+    envs.close()
+    (path,) = tmp_path.glob("env-failure-*.json")
+    content = json.loads(path.read_text())
+    assert (content["episodes"], content["action_bins"]) == ([[0, 4, 5]], 3)
+    assert reproduce.main(["reproduce", str(path)]) == 0
+    assert "it failed again, after 3 steps: beyond the limit" in capsys.readouterr().out
