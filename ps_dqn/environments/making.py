@@ -161,7 +161,8 @@ def _make(
 ) -> VectorEnv:
     """An environment's own vector form as it is; others in wrappers.
 
-    Those that the user names come first, then the guard, then what the environment lacks.
+    Those that the user names come first, then those that make a list of its actions and put its
+    masks into infos, then the guard, then what its observations lack.
     """
     env_id, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization

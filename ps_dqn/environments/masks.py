@@ -73,12 +73,11 @@ def read(infos: dict[str, Any], num_envs: int, num_actions: int) -> np.ndarray:
     masks = np.ones((num_envs, num_actions), np.bool_)
     if KEY not in infos:
         return masks
-    for env in np.flatnonzero(infos.get(f"_{KEY}", np.ones(num_envs, np.bool_))):
-        mask = np.asarray(infos[KEY][env], np.bool_)
-        if mask.shape != (num_actions,):
-            raise ValueError(f"a mask of the shape {mask.shape}")
-        if mask.any():
-            masks[env] = mask
+    said = infos.get(f"_{KEY}", np.ones(num_envs, np.bool_))
+    found = np.array(list(infos[KEY][said]), np.bool_)  # of those that say so, [e, A]
+    if found.shape[1:] != (num_actions,):
+        raise ValueError(f"masks of the shape {found.shape[1:]}")
+    masks[said] = found | ~found.any(axis=1, keepdims=True)
     return masks
 
 

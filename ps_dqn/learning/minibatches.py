@@ -11,6 +11,7 @@ import tensorflow as tf
 from ps_dqn.config import Config
 from ps_dqn.learning import losses, targets
 from ps_dqn.learning.objectives import Bootstrap, Outcomes, Pass, make
+from ps_dqn.networks import heads
 from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.seeds import Purpose, derive
@@ -237,7 +238,7 @@ class RolloutSource:
         encoder_seed = _of_encoder(seed, Purpose.TARGET)
         next_features = self._network.features(parameters, following, encoder_seed)
         q_values = self._network.outputs(parameters, next_features, noise_seed)  # [T·E, A]
-        q_values = targets.only_allowed(q_values, _merge(batch.next_masks))
+        q_values = heads.only_allowed(q_values, _merge(batch.next_masks))
         returns = targets.lambda_returns(
             batch.rewards,
             batch.discounts,

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.learning import distributional, losses, targets
-from ps_dqn.networks import atoms
+from ps_dqn.networks import atoms, heads
 from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.seeds import Purpose, derive
 
@@ -101,14 +101,14 @@ class _Base:
         next_outputs = self._outputs(target.parameters, target.next_features, seed)
         if self._target_chooses:
             next_q = self._q_values(target.parameters, target.next_features, seed, next_outputs)
-            next_q = targets.only_allowed(next_q, target.next_masks)
+            next_q = heads.only_allowed(next_q, target.next_masks)
         else:
             next_q = tf.zeros_like(self._network.q_values(next_outputs))
         if not self._value.munchausen:
             return Bootstrap(next_outputs, next_q, tf.zeros_like(actions, tf.float32))
         q_values = self._q_values(target.parameters, target.features, seed)
         bonus = targets.munchausen_bonus(
-            targets.only_allowed(q_values, target.masks),
+            heads.only_allowed(q_values, target.masks),
             actions,
             self._value.munchausen_alpha,
             self._value.munchausen_temperature,
@@ -141,7 +141,7 @@ class _Base:
             return bootstrap.next_q
         seed = derive(online.seed, Purpose.SELECTOR)
         q_values = self._q_values(online.parameters, online.next_features, seed)
-        return targets.only_allowed(q_values, online.next_masks)
+        return heads.only_allowed(q_values, online.next_masks)
 
 
 class ExpectedValue(_Base):

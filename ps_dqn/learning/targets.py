@@ -9,9 +9,6 @@ import tensorflow as tf
 
 from ps_dqn.learning import losses
 
-# The value of an action that is not allowed, where actions are chosen.
-NOT_ALLOWED = -1e9
-
 
 def td_targets(
     rewards: tf.Tensor,  # [B]
@@ -58,7 +55,7 @@ def expected_sarsa_targets(
         next_q_target: target network's values at the bootstrap state, float32 [B, A].
         selector: values there whose greedy action is a*, float32 [B, A].
         epsilon: ε, between 0 and 1, float32 [].
-        masks: of the actions that ε is shared by, as for `only_allowed`.
+        masks: of the actions that ε is shared by, as for `heads.only_allowed`.
 
     Returns:
         Targets without gradient, float32 [B].
@@ -245,22 +242,6 @@ def unrescale(x: tf.Tensor, epsilon: float = 1e-3) -> tf.Tensor:
     linear = 1.0 + 2.0 * epsilon
     slope = 2.0 / (linear + tf.sqrt(linear**2 + 4.0 * epsilon * size))  # s / |x|
     return x * slope * (slope * size + 2.0)
-
-
-def only_allowed(q_values: tf.Tensor, masks: tf.Tensor | None) -> tf.Tensor:
-    """Values to choose by: actions that are not allowed are worth far less than any other.
-
-    Args:
-        q_values: float32 [B, A].
-        masks: which actions are allowed, at least one of each row, bool [B, A]; None or [B, 0]
-            where all are.
-
-    Returns:
-        float32 [B, A]; finite, so that no share of 0 makes a NaN of it.
-    """
-    if masks is None or not masks.shape[-1]:
-        return q_values
-    return tf.where(masks, q_values, NOT_ALLOWED)
 
 
 # What `--target` may be: a function of `expected_sarsa_targets`' arguments.

@@ -11,6 +11,9 @@ from ps_dqn.config import Network, Value
 from ps_dqn.networks import atoms
 from ps_dqn.networks.layers import Factory, run
 
+# The value of an action that is not allowed, where actions are chosen.
+NOT_ALLOWED = -1e9
+
 
 def num_atoms(value: Value) -> int | None:
     """N where the network has its own outputs for each: c51 and qr_dqn."""
@@ -29,6 +32,22 @@ def expected_values(outputs: tf.Tensor, value: Value) -> tf.Tensor:
         support = atoms.support(value.v_min, value.v_max, value.num_atoms)  # [N]
         return ops.sum(ops.softmax(outputs, axis=-1) * support, axis=-1)
     return ops.mean(outputs, axis=-1)
+
+
+def only_allowed(q_values: tf.Tensor, masks: tf.Tensor | None) -> tf.Tensor:
+    """Values to choose by: actions that are not allowed are worth far less than any other.
+
+    Args:
+        q_values: float32 [B, A].
+        masks: which actions are allowed, at least one of each row, bool [B, A]; None or [B, 0]
+            where all are.
+
+    Returns:
+        float32 [B, A]; finite, so that no share of 0 makes a NaN of it.
+    """
+    if masks is None or not masks.shape[-1]:
+        return q_values
+    return tf.where(masks, q_values, NOT_ALLOWED)
 
 
 class Head:

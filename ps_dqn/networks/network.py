@@ -205,9 +205,8 @@ class QNetwork:
             if self._lstm is not None:
                 features, state = self._lstm(features, state)
             q_values = self.q_values(self._head(features, noise))  # [E, A]
-        if masks is not None and masks.shape[-1]:
-            q_values = tf.where(masks, q_values, -math.inf)
-        return tf.argmax(q_values, -1, output_type=tf.int32), state
+        greedy = tf.argmax(heads.only_allowed(q_values, masks), -1, output_type=tf.int32)
+        return greedy, state
 
     def assign(self, vector: np.ndarray) -> None:
         """Puts a parameter vector [P] into the Keras model's weights."""

@@ -1,5 +1,6 @@
 """Actions of several parts, and continuous ones, become a list."""
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -60,10 +61,7 @@ def options(actions: str, bins: int = 0, **kwargs: Any) -> Environment:
 def test_each_action_is_a_combination(
     vectorization: str, actions: str, bins: int, expected: list[list[float]]
 ) -> None:
-    config = Config.from_values({"vectorization": vectorization}).environment
-    chosen = options(actions, bins)
-    chosen = type(chosen)(**{**vars(chosen), "vectorization": config.vectorization})
-    envs = Environments(chosen, 2)
+    envs = Environments(dataclasses.replace(options(actions, bins), vectorization=vectorization), 2)
     assert envs.num_actions == len(expected)
     envs.reset(seed=0)
     for i, combination in enumerate(expected):

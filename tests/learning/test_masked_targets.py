@@ -8,8 +8,9 @@ import tensorflow as tf
 from support.products import ANY, MUNCHAUSEN, SEED, Products
 
 from ps_dqn.config import Config
-from ps_dqn.learning import objectives, targets
+from ps_dqn.learning import objectives
 from ps_dqn.learning.objectives import Losses, Outcomes, Pass
+from ps_dqn.networks import heads
 
 KINDS: dict[str, dict[str, Any]] = {
     **ANY,
@@ -50,4 +51,4 @@ def test_other_actions_do_not_count(kind: str) -> None:
 def test_all_are_allowed_where_there_are_no_masks() -> None:
     values = tf.constant([[1.0, 2.0]])
     for masks in (None, tf.zeros([1, 0], tf.bool)):
-        assert targets.only_allowed(values, masks) is values
+        assert heads.only_allowed(values, masks) is values
