@@ -27,7 +27,12 @@ import threading
 import time
 from typing import NamedTuple
 
-PRESET = pathlib.Path(__file__).parent.parent / "flags" / "presets" / "cartpole.flags"
+PROJECT = pathlib.Path(__file__).parent.parent
+sys.path[:0] = [str(PROJECT / "tests")]
+
+from support.held import held_by  # noqa: E402 - of the tests, whose folder is known only now
+
+PRESET = PROJECT / "flags" / "presets" / "cartpole.flags"
 # What stands in the results of a run, as its summary.json has it.
 FIGURES = (
     "updates",
@@ -60,15 +65,8 @@ class Held(NamedTuple):
 
 
 def _held(pids: list[int]) -> Held:
-    memory = descriptors = 0
-    for pid in pids:
-        try:
-            descriptors += len(os.listdir(f"/proc/{pid}/fd"))
-            pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
-            memory += pages * os.sysconf("SC_PAGE_SIZE")
-        except OSError:  # it has ended
-            continue
-    return Held(memory / 2**20, descriptors)
+    held = held_by(pids).values()
+    return Held(sum(memory for _, memory in held) / 2**20, sum(count for count, _ in held))
 
 
 def _children(pid: int) -> list[int]:

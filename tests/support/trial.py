@@ -16,6 +16,7 @@ import numpy as np
 from cluster import spec as cluster_spec
 from cluster.spec import ClusterSpec, Task
 from support import processes as real
+from support.held import held_by
 from support.places import Places
 from support.pods.network import Network
 from support.processes import Processes, Running
@@ -281,13 +282,7 @@ class Trial:
 
     def _held(self) -> dict[int, tuple[int, int]]:
         """Descriptors and resident memory of each process."""
-        found = {}
-        for pid in self._processes.alive():
-            with contextlib.suppress(OSError):  # it has ended
-                descriptors = len(os.listdir(f"/proc/{pid}/fd"))
-                pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
-                found[pid] = (descriptors, pages * os.sysconf("SC_PAGE_SIZE"))
-        return found
+        return held_by(self._processes.alive())
 
 
 def _rate(points: list[tuple[float, int, int]], begin: float, end: float) -> float:
