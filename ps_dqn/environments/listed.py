@@ -7,6 +7,8 @@ Combinations of discrete parts are taken as they are. Of continuous numbers a gr
 import functools
 import itertools
 import math
+import operator
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
@@ -61,36 +63,44 @@ def wrappers(env_id: str, space: Any, bins: int) -> list[Wrap]:
         )
     if not is_box and not isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
         return []
-    numbers = math.prod(space.shape)
     if is_box and bins < 2:
         raise UsageError(
             f"--env_id={env_id}: its actions are {space}, and a DQN chooses from a list: say "
-            f"--action_bins=5 (or another) for 5 evenly spaced values of each number, which are "
-            f"{5**numbers:,} actions"
+            f"--action_bins=5 (or another) for all combinations of 5 evenly spaced values of each "
+            f"number, {MOST:,} in all at most"
         )
     if is_box and not space.is_bounded():
         raise UsageError(
             f"{flag}: the actions of {env_id} are {space}, without bounds: wrap it so that they "
             f"have some"
         )
-    count = math.prod(map(len, _values(space, bins)))
-    if count > MOST:
-        what = flag if is_box else f"--env_id={env_id}"
-        advice = "say fewer, or " if is_box else ""
+    if not _are_few(space, bins):
+        what, advice = (flag, "say fewer, or ") if is_box else (f"--env_id={env_id}", "")
         raise UsageError(
-            f"{what}: its actions {space} are {count:,} in all, more than {MOST:,}: {advice}wrap "
-            f"it so that it offers a shorter list"
+            f"{what}: its actions {space} make more than {MOST:,} combinations: {advice}wrap it so "
+            f"that it offers a shorter list"
         )
     return [functools.partial(ListedActions, bins=bins)]
+
+
+def _are_few(space: Any, bins: int) -> bool:
+    """Whether the list is short enough; found without making it, as it may not fit anywhere."""
+    counts: Iterable[int] = itertools.repeat(bins or 2, math.prod(space.shape))
+    if isinstance(space, spaces.MultiDiscrete):
+        counts = map(int, space.nvec.flat)
+    return all(count <= MOST for count in itertools.accumulate(counts, operator.mul))
 
 
 def _values(space: Any, bins: int) -> list[np.ndarray]:
     """Of each part of an action."""
     if isinstance(space, spaces.Box):
-        bounds = zip(space.low.ravel(), space.high.ravel(), strict=True)
-        return [np.linspace(low, high, bins) for low, high in bounds]
+        bounds = zip(map(float, space.low.flat), map(float, space.high.flat), strict=True)
+        grid = [np.linspace(low, high, bins) for low, high in bounds]
+        # Whole numbers may be fewer than bins.
+        is_whole = np.issubdtype(space.dtype, np.integer)
+        return [np.unique(np.round(each)) if is_whole else each for each in grid]
     if isinstance(space, spaces.MultiDiscrete):
         starts = np.broadcast_to(getattr(space, "start", 0), space.nvec.shape)
-        pairs = zip(starts.ravel(), space.nvec.ravel(), strict=True)
+        pairs = zip(starts.flat, space.nvec.flat, strict=True)
         return [np.arange(start, start + count) for start, count in pairs]
     return [np.arange(2)] * math.prod(space.shape)

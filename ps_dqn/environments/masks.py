@@ -74,7 +74,7 @@ def read(infos: dict[str, Any], num_envs: int, num_actions: int) -> np.ndarray:
     if KEY not in infos:
         return masks
     said = infos.get(f"_{KEY}", np.ones(num_envs, np.bool_))
-    found = np.array(list(infos[KEY][said]), np.bool_)  # of those that say so, [e, A]
+    found = np.array(list(np.asarray(infos[KEY])[said]), np.bool_)  # of those that say so
     if found.shape[1:] != (num_actions,):
         raise ValueError(f"masks of the shape {found.shape[1:]}")
     masks[said] = found | ~found.any(axis=1, keepdims=True)

@@ -23,6 +23,10 @@ class Echo(gymnasium.Env):
         self.action_space = {
             "grid": spaces.Box(np.float32([[-1, 0]]), np.float32([[1, 4]])),
             "large": spaces.Box(-1.0, 1.0, (5,), np.float32),
+            "huge": spaces.Box(-1.0, 1.0, (84, 84, 3), np.float32),
+            "whole": spaces.Box(0, 3, (1,), np.int64),
+            "endless": spaces.MultiDiscrete([2**40, 2]),
+            "thousands": spaces.MultiBinary(5000),
             "open": spaces.Box(-np.inf, np.inf, (1,), np.float32),
             "parts": spaces.MultiDiscrete([2, 3], start=[0, 5]),
             "many": spaces.MultiDiscrete([50, 50]),
@@ -30,11 +34,12 @@ class Echo(gymnasium.Env):
             "one": spaces.Discrete(3),
         }[actions]
         self._limit = limit
-        self.observation_space = spaces.Box(-100, 100, (2,), np.float32)
+        shape = (1,) if actions == "whole" else (2,)
+        self.observation_space = spaces.Box(-100, 100, shape, np.float32)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
+        return np.zeros(self.observation_space.shape, np.float32), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         assert self.action_space.contains(action), action
@@ -55,6 +60,7 @@ def options(actions: str, bins: int = 0, **kwargs: Any) -> Environment:
 @pytest.mark.parametrize(("actions", "bins", "expected"), [
     ("grid", 3, [[x, y] for x in (-1, 0, 1) for y in (0, 2, 4)]),
     ("parts", 0, [[x, y] for x in (0, 1) for y in (5, 6, 7)]),
+    ("whole", 9, [[0], [1], [2], [3]]),
     ("bits", 0, [[0, 0], [0, 1], [1, 0], [1, 1]]),
 ])  # fmt: skip
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
@@ -72,11 +78,16 @@ def test_each_action_is_a_combination(
 
 
 @pytest.mark.parametrize(("actions", "bins", "said"), [
-    ("grid", 0, "say --action_bins=5 .* which are 25 actions"),
+    ("grid", 0, "say --action_bins=5 .* 1,024 in all at most"),
     ("grid", 1, "say --action_bins=5"),
-    ("large", 5, r"--action_bins=5: its actions .* are 3,125 in all, more than 1,024: say fewer"),
+    ("large", 5, "--action_bins=5: its actions .* make more than 1,024 combinations: say fewer"),
+    ("huge", 0, "say --action_bins=5"),
+    ("huge", 5, "--action_bins=5: its actions .* make more than 1,024"),
+    ("grid", 10**12, "--action_bins=1000000000000: its actions .* make more than 1,024"),
+    ("endless", 0, "make more than 1,024"),
+    ("thousands", 0, "make more than 1,024"),
     ("open", 5, "--action_bins=5: .* without bounds"),
-    ("many", 0, "--env_id=TestListed/Echo-v0: its actions .* are 2,500 in all"),
+    ("many", 0, "--env_id=TestListed/Echo-v0: its actions .* more than 1,024 combinations: wrap"),
     ("one", 5, "--action_bins=5: has no effect, as the actions .* are Discrete"),
     ("bits", 5, "--action_bins=5: has no effect"),
 ])  # fmt: skip
