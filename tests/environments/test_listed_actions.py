@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from ps_dqn import reproduce
 from ps_dqn.config import Config, Environment
-from ps_dqn.environments import Environments, describe
+from ps_dqn.environments import Environments, describe, guard
 from ps_dqn.errors import UsageError
 
 
@@ -97,8 +97,11 @@ def test_what_makes_no_list_is_refused(actions: str, bins: int, said: str) -> No
 
 
 def test_a_failure_is_made_again_with_the_same_list(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(guard, "_written", 0)  # of the first few of a process
     envs = Environments(options("grid", 3, limit=3.0), 1, str(tmp_path))
     envs.reset(seed=0)
     for action in (0, 4, 5):
