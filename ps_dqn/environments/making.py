@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import gymnasium
-import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import listed, masks, named
+from ps_dqn.environments import listed, masks, named, specification
 from ps_dqn.environments.guard import Guard
+from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError
 
 # Steps that are timed at most, and how long that may take (seconds).
@@ -24,24 +24,6 @@ STEPS_TIMED, SECONDS_TIMED = 10, 0.5
 
 # Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
 _ALE = "ale_py.vector_env:AtariVectorEnv"
-
-
-@dataclasses.dataclass(frozen=True)
-class EnvironmentSpec:
-    """What the network must fit, and what counts as solved."""
-
-    observation_shape: tuple[int, ...]
-    observation_dtype: np.dtype  # uint8, bool or float32
-    num_actions: int
-    reward_threshold: float | None
-    has_masks: bool = False  # the environment says which actions it allows
-    # Dtype of the observations, where float32 does not hold all of it.
-    rounded_from: str = dataclasses.field(default="", compare=False)
-
-    @property
-    def mask_size(self) -> int:
-        """Truth values of a mask of actions, 0 without masks."""
-        return self.num_actions if self.has_masks else 0
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -85,23 +67,11 @@ def _seconds_per_step(env: VectorEnv) -> float:
     taken: list[float] = []
     started = time.perf_counter()
     while len(taken) < STEPS_TIMED and time.perf_counter() - started < SECONDS_TIMED:
-        actions = masks.sample(env, infos, int(actions_of(env).n))
+        actions = masks.sample(env, infos, int(specification.actions_of(env).n))
         before = time.perf_counter()
         *_, infos = env.step(actions)
         taken.append(time.perf_counter() - before)
     return min(taken)
-
-
-def spec_of(env: VectorEnv) -> EnvironmentSpec:
-    """What a network for a vector must fit, as far as that shows before a reset."""
-    space = env.single_observation_space
-    return EnvironmentSpec(
-        tuple(space.shape or ()),
-        _stored_dtype(space),
-        int(actions_of(env).n),
-        env.spec.reward_threshold if env.spec else None,
-        rounded_from=_rounded_from(space),
-    )
 
 
 def with_masks(
@@ -126,7 +96,7 @@ def with_masks(
 def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
     with _first_steps(config):
         _, infos = env.reset(seed=0)
-        return with_masks(config, spec_of(env), infos, env.num_envs)
+        return with_masks(config, specification.of(env), infos, env.num_envs)
 
 
 def make_vector(config: Environment, num_envs: int, folder: str | None = None) -> VectorEnv:
@@ -249,24 +219,3 @@ def _check_spaces(config: Environment, env: VectorEnv) -> None:
             f"--env_id={config.env_id}: its observations {observations} cannot be flattened into "
             f"numbers: wrap it so that they are a Box"
         )
-
-
-def actions_of(env: VectorEnv) -> gymnasium.spaces.Discrete:
-    """The actions of each of its environments."""
-    actions = env.single_action_space
-    assert isinstance(actions, gymnasium.spaces.Discrete)  # _check_spaces has refused others
-    return actions
-
-
-def _rounded_from(space: Any) -> str:
-    dtype = np.dtype(space.dtype)
-    if dtype == np.float64:
-        return dtype.name
-    is_whole = np.issubdtype(dtype, np.integer)
-    most = max(abs(float(space.low.min())), float(space.high.max())) if is_whole else 0.0
-    return dtype.name if most > 2**24 else ""
-
-
-def _stored_dtype(space: Any) -> np.dtype:
-    small = space.dtype in (np.uint8, np.bool_)
-    return np.dtype(space.dtype if small else np.float32)

@@ -13,7 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from ps_dqn.config import Environment
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.environments import making, masks, overdue
+from ps_dqn.environments import making, masks, overdue, specification
 from ps_dqn.environments.guard import INFO
 
 _Returned = TypeVar("_Returned")
@@ -75,9 +75,9 @@ class Environments:
         self._timeout = config.env_timeout
         self._env = self._within_time(self._make)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.spec = making.spec_of(self._env)  # without masks until a reset
+        self.spec = specification.of(self._env)  # without masks until a reset
         self._config = config
-        self._action_start = int(making.actions_of(self._env).start)
+        self._action_start = int(specification.actions_of(self._env).start)
         self._action_dtype = self._env.action_space.dtype
         self._is_real = np.issubdtype(self.spec.observation_dtype, np.floating)
         self._resetting = np.zeros(num_envs, np.bool_)
