@@ -75,5 +75,5 @@ def _least_parameters(config: Config, environment: EnvironmentSpec) -> int:
         return 0
     widths = [*network.hidden_sizes, environment.num_actions]
     if network.network == "mlp":
-        widths.insert(0, math.prod(environment.observation_shape))
+        widths.insert(0, environment.num_inputs)
     return sum(before * after for before, after in itertools.pairwise(widths))

@@ -113,12 +113,10 @@ def _announcement(command: Command, environment: EnvironmentSpec) -> str:
         "in_process": "this process",
         "remote": "remote tasks",
     }
-    shape = "×".join(str(size) for size in environment.observation_shape) or "1"
-    if environment.rounded_from:
-        shape += f" ({environment.rounded_from}, kept as float32)"
     num_environments = config.environment.envs_per_worker
     return (
-        f"{config.environment.env_id}: observations {shape}, {environment.num_actions} actions; "
+        f"{config.environment.env_id}: observations {environment.describe_observation()}, "
+        f"{environment.num_actions} actions; "
         f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}, "
         f"{_count(len(spec.ps), 'parameter server')}, {where[placement.kind]}"
     )

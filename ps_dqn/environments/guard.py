@@ -22,7 +22,7 @@ import gymnasium
 import numpy as np
 
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.environments import overdue
+from ps_dqn.environments import overdue, parts
 
 # Where a step's info has what went wrong: its place in `ENV_FAILURES`, from 1.
 INFO = "ps_dqn_failure"
@@ -64,9 +64,7 @@ class Guard(gymnasium.Wrapper):
         self._episodes: list[list[int]] = []  # actions since then
         self._num_actions = MOST_ACTIONS  # the first reset says a seed
         self._observation: Any = None
-        space = env.observation_space
-        self._box = space if isinstance(space, gymnasium.spaces.Box) else None
-        self._is_real = self._box is not None and np.issubdtype(self._box.dtype, np.floating)
+        self._is_box = isinstance(env.observation_space, gymnasium.spaces.Box)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -120,23 +118,21 @@ class Guard(gymnasium.Wrapper):
         """
         if not _is_finite(reward):
             raise Failure("not_finite", f"the reward is {reward}")
-        box = self._box
-        if box is None:
-            if not self.env.observation_space.contains(observation):
-                raise Failure("malformed", f"the observation {observation!r:.200} is in no space")
-            return observation
-        array = observation if type(observation) is np.ndarray else np.array(observation)
-        if array.shape != box.shape or array.dtype.kind not in "biuf":
+        if self._is_box:
+            return _array(self.env.observation_space, observation, "the observation")
+        try:
+            leaves = list(parts.leaves(self.env.observation_space, observation))
+        except (TypeError, LookupError):
             raise Failure(
-                "malformed",
-                f"the observation has the shape {array.shape} and the type {array.dtype}, not "
-                f"{box.shape} and {box.dtype}",
-            )
-        # A product is quicker; it may overflow where all numbers are finite.
-        is_finite = not self._is_real or math.isfinite(np.vdot(array, array))
-        if not is_finite and not np.isfinite(array).all():
-            raise Failure("not_finite", "the observation is not finite")
-        return array
+                "malformed", f"the observation {observation!r:.200} has not the parts of its space"
+            ) from None
+        for name, space, value in leaves:
+            what = f"the observation's part {name}" if name else "the observation"
+            if isinstance(space, gymnasium.spaces.Box):
+                _array(space, value, what)
+            elif not space.contains(value):
+                raise Failure("malformed", f"{what}, {value!r:.200}, is not in its space {space}")
+        return observation
 
     def _make_anew(self) -> None:
         """Another environment in the place of this one; the same where none can be made."""
@@ -182,6 +178,26 @@ class Guard(gymnasium.Wrapper):
         if failure.__cause__ is not None:
             said = "".join(traceback.format_exception(failure.__cause__)) + said
         print(said, file=sys.stderr, flush=True)  # the worker's log
+
+
+def _array(space: Any, value: Any, what: str) -> np.ndarray:
+    """Numbers of a Box, if they are finite ones of its shape.
+
+    Raises:
+        Failure: they are not.
+    """
+    array = value if type(value) is np.ndarray else np.array(value)
+    if array.shape != space.shape or array.dtype.kind not in "biuf":
+        raise Failure(
+            "malformed",
+            f"{what} has the shape {array.shape} and the type {array.dtype}, not {space.shape} and "
+            f"{space.dtype}",
+        )
+    # A product is quicker; it may overflow where all numbers are finite.
+    is_finite = array.dtype.kind != "f" or math.isfinite(np.vdot(array, array))
+    if not is_finite and not np.isfinite(array).all():
+        raise Failure("not_finite", f"{what} is not finite")
+    return array
 
 
 def _failure_of(error: Exception) -> Failure:

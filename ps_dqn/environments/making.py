@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import gymnasium
 from gymnasium.vector import VectorEnv
-from gymnasium.wrappers import FlattenObservation, FrameStackObservation
+from gymnasium.wrappers import FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import listed, masks, named, specification
+from ps_dqn.environments import listed, masks, named, parts, specification
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -122,7 +122,12 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
             f"--env_id={config.env_id}: cannot be made ({user_code.one_line(error)}). Is it "
             f"registered and its package installed? Does it take --env_kwargs={config.env_kwargs}?"
         ) from error
-    _check_spaces(config, env)
+    if not isinstance(env.single_action_space, gymnasium.spaces.Discrete):
+        env.close()
+        raise UsageError(
+            f"--env_id={config.env_id}: its actions are {env.single_action_space}, and a DQN needs "
+            f"Discrete ones: wrap it so that it offers a list of actions"
+        )
     return env
 
 
@@ -141,11 +146,7 @@ def _make(
     with contextlib.closing(
         gymnasium.make_vec(env_id, 1, vectorization_mode=mode, wrappers=own, **kwargs)
     ) as looked_at:
-        if _has_text(looked_at.single_observation_space):
-            raise UsageError(
-                f"--env_id={config.env_id}: its observations have text, which a network cannot "
-                f"read: wrap it so that they are numbers"
-            )
+        _check_observations(config.env_id, looked_at.single_observation_space)
         lists = listed.wrappers(config.env_id, looked_at.single_action_space, config.action_bins)
         wrappers = _wrappers(config, looked_at.single_observation_space)
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
@@ -178,44 +179,41 @@ def _with_whole_rewards(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrappers(config: Environment, space: gymnasium.Space) -> list[named.Wrap]:
-    """What an environment lacks: flat observations, or frames that are stacked.
+    """What an environment lacks: observations that are an array, or frames that are stacked.
 
     One that stacks by itself has stacks of images, [frames, height, width, …].
     """
     wrappers: list[named.Wrap] = []
     if not isinstance(space, gymnasium.spaces.Box):
-        wrappers.append(FlattenObservation)
+        wrappers.append(cast(named.Wrap, parts.PackedObservation))
     shape, frames = space.shape or (), config.frame_stack
-    is_stacked = len(shape) >= 3 and shape[0] == frames
+    is_stacked = not wrappers and len(shape) >= 3 and shape[0] == frames
     if frames > 1 and not is_stacked:
         wrappers.append(functools.partial(FrameStackObservation, stack_size=frames))
     return wrappers
 
 
+def _check_observations(env_id: str, space: gymnasium.Space) -> None:
+    if _has_text(space):
+        raise UsageError(
+            f"--env_id={env_id}: its observations have text, which a network cannot read: wrap it "
+            f"so that they are numbers"
+        )
+    if not parts.can_pack(space):
+        raise UsageError(
+            f"--env_id={env_id}: its observations {space} are not always of the same size: wrap it "
+            f"so that they are"
+        )
+
+
 def _has_text(space: gymnasium.Space) -> bool:
     """Whether text is a part of it, which Gymnasium would flatten into codes of characters."""
     spaces = gymnasium.spaces
-    parts: Iterable[gymnasium.Space] = ()
+    branches: Iterable[gymnasium.Space] = ()
     if isinstance(space, spaces.Dict):
-        parts = space.spaces.values()
+        branches = space.spaces.values()
     elif isinstance(space, spaces.Tuple | spaces.OneOf):
-        parts = space.spaces
+        branches = space.spaces
     elif isinstance(space, spaces.Sequence):
-        parts = (space.feature_space,)
-    return isinstance(space, spaces.Text) or any(map(_has_text, parts))
-
-
-def _check_spaces(config: Environment, env: VectorEnv) -> None:
-    actions, observations = env.single_action_space, env.single_observation_space
-    if not isinstance(actions, gymnasium.spaces.Discrete):
-        env.close()
-        raise UsageError(
-            f"--env_id={config.env_id}: its actions are {actions}, and a DQN needs Discrete ones: "
-            f"wrap it so that it offers a list of actions"
-        )
-    if not isinstance(observations, gymnasium.spaces.Box):
-        env.close()
-        raise UsageError(
-            f"--env_id={config.env_id}: its observations {observations} cannot be flattened into "
-            f"numbers: wrap it so that they are a Box"
-        )
+        branches = (space.feature_space,)
+    return isinstance(space, spaces.Text) or any(map(_has_text, branches))

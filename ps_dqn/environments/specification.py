@@ -1,22 +1,29 @@
 """What a network must fit: observations as they are kept, and actions."""
 
 import dataclasses
-from typing import Any
+import math
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from ps_dqn.environments import parts
+from ps_dqn.environments.parts import Part
+
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentSpec:
-    """What the network must fit, and what counts as solved."""
+    """What the network must fit, and what counts as solved.
+
+    Observations of parts are rows of bytes, uint8 [bytes] or [frames, bytes].
+    """
 
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype  # uint8, bool or float32
     num_actions: int
     reward_threshold: float | None
     has_masks: bool = False  # the environment says which actions it allows
+    parts: tuple[Part, ...] = ()
     # Dtype of the observations, where float32 does not hold all of it.
     rounded_from: str = dataclasses.field(default="", compare=False)
 
@@ -25,35 +32,41 @@ class EnvironmentSpec:
         """Truth values of a mask of actions, 0 without masks."""
         return self.num_actions if self.has_masks else 0
 
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """Axes before those of a part: how many frames are stacked, if any are."""
+        return self.observation_shape[:-1]
+
+    @property
+    def num_inputs(self) -> int:
+        """Numbers of an observation as a network reads them."""
+        if not self.parts:
+            return math.prod(self.observation_shape)
+        return math.prod(self.frames) * sum(math.prod(part.read_shape) for part in self.parts)
+
+    def describe_observation(self) -> str:
+        """For people."""
+        if self.parts:
+            return ", ".join(map(str, self.parts)) + "".join(f", × {k}" for k in self.frames)
+        shape = "×".join(map(str, self.observation_shape)) or "1"
+        return shape + (f" ({self.rounded_from}, kept as float32)" if self.rounded_from else "")
+
 
 def of(env: VectorEnv) -> EnvironmentSpec:
     """What a network for a vector must fit, as far as that shows before a reset."""
     space = env.single_observation_space
     return EnvironmentSpec(
         tuple(space.shape or ()),
-        _stored_dtype(space),
+        parts.kept_dtype(space),
         int(actions_of(env).n),
         env.spec.reward_threshold if env.spec else None,
-        rounded_from=_rounded_from(space),
+        parts=env.metadata.get(parts.KEY, ()),
+        rounded_from=parts.rounded_from(space),
     )
 
 
 def actions_of(env: VectorEnv) -> gymnasium.spaces.Discrete:
     """The actions of each of its environments."""
     actions = env.single_action_space
-    assert isinstance(actions, gymnasium.spaces.Discrete)  # _check_spaces has refused others
+    assert isinstance(actions, gymnasium.spaces.Discrete)  # others were refused
     return actions
-
-
-def _rounded_from(space: Any) -> str:
-    dtype = np.dtype(space.dtype)
-    if dtype == np.float64:
-        return dtype.name
-    is_whole = np.issubdtype(dtype, np.integer)
-    most = max(abs(float(space.low.min())), float(space.high.max())) if is_whole else 0.0
-    return dtype.name if most > 2**24 else ""
-
-
-def _stored_dtype(space: Any) -> np.dtype:
-    small = space.dtype in (np.uint8, np.bool_)
-    return np.dtype(space.dtype if small else np.float32)

@@ -4,6 +4,7 @@ Shapes: K rows, A actions, N atoms or quantiles.
 """
 
 import contextlib
+import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,15 +18,21 @@ from ps_dqn import user_code
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
+from ps_dqn.networks import inputs
 from ps_dqn.networks.heads import num_atoms
 
 
 class CustomHead:
-    """A user's whole network as a head; its features are the flattened observations."""
+    """A user's whole network as a head; its features are the flattened observations.
+
+    Attributes:
+        encoder: the layers from observations to features.
+    """
 
     def __init__(self, model: keras.Model, value: Value, environment: EnvironmentSpec):
         self._model = model
-        self._observations = (-1, *environment.observation_shape)
+        self._shapes = _shapes(environment)
+        self.encoder = [_flattened(environment)]
         atoms = num_atoms(value)
         self._outputs = (-1, environment.num_actions, *([] if atoms is None else [atoms]))
 
@@ -33,17 +40,48 @@ class CustomHead:
         self, features: tf.Tensor, noise: tf.Tensor | None = None, taus: tf.Tensor | None = None
     ) -> tf.Tensor:
         """From flattened observations [K, F] to [K, A] or [K, A, N]; it has no noise, no taus."""
-        outputs = self._model(ops.reshape(features, self._observations))
+        outputs = self._model(self._observations(features))
         return ops.reshape(ops.cast(outputs, "float32"), self._outputs)
+
+    def _observations(self, features: tf.Tensor) -> tf.Tensor | dict[str, tf.Tensor]:
+        if not isinstance(self._shapes, dict):
+            return ops.reshape(features, (-1, *self._shapes))
+        sizes = [math.prod(shape) for shape in self._shapes.values()]
+        pieces = ops.split(features, np.cumsum(sizes)[:-1].tolist(), axis=-1)
+        return {
+            name: ops.reshape(piece, (-1, *shape))
+            for piece, (name, shape) in zip(pieces, self._shapes.items(), strict=True)
+        }
+
+
+def _shapes(environment: EnvironmentSpec) -> tuple[int, ...] | dict[str, tuple[int, ...]]:
+    """What the user's function is told of observations: their shape, or that of each part."""
+    shapes = {part.name: environment.frames + part.read_shape for part in environment.parts}
+    if not shapes:
+        return environment.observation_shape
+    return shapes[""] if list(shapes) == [""] else shapes
+
+
+def _flattened(environment: EnvironmentSpec) -> keras.layers.Layer:
+    """From observations to [B, F]: in their own dtype, or float32 with their parts joined."""
+    if not environment.parts:
+        return keras.layers.Flatten()
+    given = inputs.as_keras(environment)
+    named = inputs.by_name(given)
+    flat = [
+        keras.layers.Flatten()(inputs.read(part, named[part.name])) for part in environment.parts
+    ]
+    return keras.Model(given, ops.concatenate(flat, axis=-1))
 
 
 def build(network: Network, value: Value, environment: EnvironmentSpec, seed: int) -> CustomHead:
     """The network that the user's function `--network=package.module:function` builds.
 
     It is called as function(observation_shape, num_outputs) and returns a Keras model from
-    observations [B, …], float32 or uint8 as the environment gives them, to [B, num_outputs]:
-    A action values, or A·N logits or quantile values. It is the whole network, so the widths,
-    activation and normalisation of the other networks do not apply to it.
+    observations [B, …], float32 or uint8 as the environment gives them, to [B, num_outputs]; of
+    several parts the shape is a dictionary, and so are the observations, float32, numbers of things
+    one-hot. The outputs are A action values, or A·N logits or quantile values. It is the whole
+    network, so the widths, activation and normalisation of the other networks do not apply to it.
 
     Raises:
         UsageError: there is no such function; or what it returns does not fit, or has state beside
@@ -52,7 +90,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     """
     name = network.network
     function = _function(name)
-    shape = environment.observation_shape
+    shape = _shapes(environment)
     num_outputs = environment.num_actions * (num_atoms(value) or 1)
     with _global_seed(seed), _explained(name, f"observation_shape={shape}, {num_outputs=}"):
         model = function(shape, num_outputs)
@@ -61,7 +99,12 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
             f"--network={name}: returned {type(model).__name__}: let it return a keras.Model"
         )
     _check_input(name, model, shape)
-    observations = keras.Input(shape, dtype=environment.observation_dtype.name)
+    observations: Any
+    if isinstance(shape, dict):
+        observations = {part: keras.Input(each) for part, each in shape.items()}
+    else:
+        dtype = "float32" if environment.parts else environment.observation_dtype.name
+        observations = keras.Input(shape, dtype=dtype)
     with _global_seed(seed), _explained(name, f"observations of the shape {shape}"):
         outputs = model(observations)  # a subclass makes its weights here
         found = keras.tree.map_structure(lambda each: tuple(each.shape)[1:], outputs)
@@ -87,12 +130,12 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _check_input(name: str, model: keras.Model, shape: tuple[int, ...]) -> None:
+def _check_input(name: str, model: keras.Model, shape: Any) -> None:
     # A model that is a subclass has no inputs before its first call.
-    inputs = getattr(model, "inputs", None)
-    if inputs is None:
+    takes = getattr(model, "inputs", None)
+    if takes is None or isinstance(shape, dict):  # calling it tells
         return
-    found = [tuple(each.shape)[1:] for each in inputs]
+    found = [tuple(each.shape)[1:] for each in takes]
     fits = len(found) == 1 and len(found[0]) == len(shape)
     if not fits or any(own not in (None, axis) for own, axis in zip(found[0], shape, strict=True)):
         shown = found[0] if len(found) == 1 else found

@@ -16,7 +16,7 @@ from ps_dqn import seeds
 from ps_dqn.config import Network
 from ps_dqn.networks import atoms
 
-_MOST_SEEDS = 64  # of a network's layers beside its hidden ones
+_MOST_SEEDS = 256  # of a network's layers beside its hidden ones
 
 
 @keras.saving.register_keras_serializable("ps_dqn")
@@ -214,6 +214,7 @@ class Factory:
 
     def __init__(self, network: Network, seed: int):
         self._network = network
+        # What is first drawn does not depend on how much is.
         count = _MOST_SEEDS + 2 * len(network.hidden_sizes)
         self._seeds = iter(np.random.SeedSequence(seed).generate_state(count))
         self._salts = itertools.count()
@@ -225,6 +226,10 @@ class Factory:
             sigma, salt = self._network.noisy_sigma, next(self._salts)
             return NoisyDense(width, sigma, salt, kernel_initializer=initializer)
         return keras.layers.Dense(width, kernel_initializer=initializer)
+
+    def plain(self, width: int) -> keras.layers.Layer:
+        """A dense layer without noise, as convolutions are."""
+        return keras.layers.Dense(width, kernel_initializer=self._initializer(2.0))
 
     def hidden(self, width: int) -> list[keras.layers.Layer]:
         """A dense layer with its normalisation and activation."""

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.networks import custom, heads, torsos
+from ps_dqn.networks import custom, heads, inputs, torsos
 from ps_dqn.networks.layers import LSTM, Factory, PatchConvolution, run
 
 
@@ -38,7 +38,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     checks.check_network(network, value)
     if ":" in network.network:
         whole = custom.build(network, value, environment, seed)
-        return QNetwork([keras.layers.Flatten()], None, whole, value, environment)
+        return QNetwork(whole.encoder, None, whole, value, environment)
     factory = Factory(network, seed)
     layers = torsos.build(network, environment, factory)
     for width in network.hidden_sizes[:-1]:
@@ -81,11 +81,12 @@ class QNetwork:
         """Puts the parts together; `head` is a function of features, noise and taus."""
         self._encoder = encoder
         self._lstm = lstm
+        self._environment = environment
         self._head = head
         self._value = value
         self.num_actions = environment.num_actions
         self.state_size = lstm.state_size if lstm else 0
-        self._model = self._connect(environment)
+        self._model = self._connect()
         self._variables = self._model.trainable_variables
         self._sizes = [math.prod(variable.shape) for variable in self._variables]
         self.initial = np.concatenate([np.ravel(each.numpy()) for each in self._variables])
@@ -108,10 +109,10 @@ class QNetwork:
     ) -> tf.Tensor:
         """The encoder, from parameters [P] and observations [B, …] to [B, F].
 
-        A custom network's features are the flattened observations, in their own dtype.
+        A custom network's features are the flattened observations.
         """
         with self._holding(parameters):
-            return run(self._encoder, observations, noise)
+            return self._encode(observations, noise)
 
     def unroll(
         self,
@@ -140,7 +141,7 @@ class QNetwork:
         rows, length = tf.shape(observations)[0], observations.shape[1]
         flat = tf.reshape(observations, [-1, *observations.shape[2:]])
         with self._holding(parameters):
-            features = run(self._encoder, flat, noise)  # [B·L, F]
+            features = self._encode(flat, noise)  # [B·L, F]
             if self._lstm is None:
                 return tf.reshape(features, [rows, length, features.shape[-1]]), state
             memory, last = tf.split(state, [2 * self._lstm.units, 2], axis=-1)
@@ -201,7 +202,7 @@ class QNetwork:
             are for what was done and paid, are left to whoever acts.
         """
         with self._holding(parameters):
-            features = run(self._encoder, observations, noise)
+            features = self._encode(observations, noise)
             if self._lstm is not None:
                 features, state = self._lstm(features, state)
             q_values = self.q_values(self._head(features, noise))  # [E, A]
@@ -217,15 +218,17 @@ class QNetwork:
     def as_keras(self) -> keras.Model:
         """The model whose weights `assign` sets: observations [B, …] to Q-values [B, A].
 
-        Without noise. A recurrent one is from observations and state to Q-values and state. Its
-        file is read by `keras.models.load_model` once this module is imported.
+        Of several parts, a dictionary of them, numbers of things counted from 0. Without noise. A
+        recurrent one is from observations and state to Q-values and state. Its file is read by
+        `keras.models.load_model` once this module is imported.
         """
         return self._model
 
-    def _connect(self, environment: EnvironmentSpec) -> keras.Model:
-        observations = keras.Input(
-            environment.observation_shape, dtype=environment.observation_dtype.name
-        )
+    def _encode(self, observations: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+        return run(self._encoder, inputs.given(observations, self._environment), noise)
+
+    def _connect(self) -> keras.Model:
+        observations = inputs.as_keras(self._environment)
         features = run(self._encoder, observations, None)
         if self._lstm is None:
             q_values = self.q_values(self._head(features))

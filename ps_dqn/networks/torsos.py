@@ -8,11 +8,15 @@ import numpy as np
 
 from ps_dqn.config import Network
 from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.environments.parts import Part
 from ps_dqn.errors import UsageError
+from ps_dqn.networks import inputs
 from ps_dqn.networks.layers import Factory
 
 # Least height and width of an image: what the convolutions without padding leave one pixel of.
 LEAST = {"nature": 36, "minatar": 3, "impala": 1}
+# Units of the layer for the parts of an observation that are no images, where others are.
+REST = 64
 _IMPALA_CHANNELS = (16, 32, 32)
 
 
@@ -33,15 +37,70 @@ def build(
     whose k·C channels are the frames' one after the other, where the first of three axes counts
     as k if it is smaller than both others; any other three axes are [H, W, C], and two [H, W].
 
+    Of observations of several parts each image goes through convolutions of its own; the other
+    parts, numbers of things one-hot, are joined to their features after one layer of `REST` units.
+    `mlp` joins all parts as they are.
+
     Raises:
         UsageError: convolutions do not fit the observations' shape.
     """
+    if environment.parts:
+        return [_of_parts(network, environment, factory)]
+    shape, dtype = environment.observation_shape, environment.observation_dtype
     if network.network == "mlp":
-        flat = len(environment.observation_shape) == 1
-        return [*_scaling(environment), *([] if flat else [keras.layers.Flatten()])]
-    inputs = keras.Input(environment.observation_shape, dtype=environment.observation_dtype.name)
-    x = inputs
-    for layer in [*_channels_last(network.network, environment), *_scaling(environment)]:
+        return [*_scaling(dtype), *([] if len(shape) == 1 else [keras.layers.Flatten()])]
+    observations = inputs.as_keras(environment)
+    x = _convolved(observations, shape, dtype, network, factory)
+    return [keras.Model(observations, x, name="torso")]
+
+
+def _of_parts(network: Network, environment: EnvironmentSpec, factory: Factory) -> keras.Model:
+    """Images through the convolutions, the rest as it is or through a layer of its own, joined."""
+    parts, given = environment.parts, inputs.as_keras(environment)
+    images = [] if network.network == "mlp" else [p for p in parts if _is_image(network, p)]
+    if not images and network.network != "mlp":
+        shown = environment.describe_observation()
+        raise UsageError(
+            f"--network={network.network}: is for images, and no part of the observations here is "
+            f"one that is large enough ({shown}): use --network=mlp"
+        )
+    joined, rest = [], []
+    for part in parts:
+        x = inputs.by_name(given)[part.name]
+        if part in images:
+            shape = (*environment.frames, *part.shape)
+            joined.append(_convolved(x, shape, part.dtype, network, factory))
+            continue
+        x = inputs.read(part, x)
+        for layer in _scaling(part.dtype):
+            x = layer(x)
+        rest.append(keras.layers.Flatten()(x))
+    if images and rest:
+        # Features of the images are hundreds, and would drown a handful of numbers.
+        rest = [_activated(factory.plain(REST)(_concatenated(rest)), factory)]
+    return keras.Model(given, _concatenated(joined + rest), name="torso")
+
+
+def _is_image(network: Network, part: Part) -> bool:
+    if part.categories or len(part.shape) not in (2, 3):
+        return False
+    image, _ = _channels_last(part.shape)
+    return min(image[:2]) >= LEAST[network.network]
+
+
+def _concatenated(features: list[keras.KerasTensor]) -> keras.KerasTensor:
+    return features[0] if len(features) == 1 else keras.layers.Concatenate()(features)
+
+
+def _convolved(
+    x: keras.KerasTensor,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    network: Network,
+    factory: Factory,
+) -> keras.KerasTensor:
+    """Images [B, *shape] as features [B, F]."""
+    for layer in [*_checked(network.network, shape), *_scaling(dtype)]:
         x = layer(x)
     if network.network == "impala":
         x = _impala(x, network.network_width, factory)
@@ -50,7 +109,7 @@ def build(
     if network.network == "nature":
         for filters, size, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
             x = _activated(factory.convolution(filters, size, stride, "valid")(x), factory)
-    return [keras.Model(inputs, keras.layers.Flatten()(x), name="torso")]
+    return keras.layers.Flatten()(x)
 
 
 def _impala(x: keras.KerasTensor, width: int, factory: Factory) -> keras.KerasTensor:
@@ -71,32 +130,19 @@ def _activated(x: keras.KerasTensor, factory: Factory) -> keras.KerasTensor:
     return x
 
 
-def _scaling(environment: EnvironmentSpec) -> list[keras.layers.Layer]:
-    scales = {np.dtype(np.uint8): 1 / 255, np.dtype(np.bool_): 1.0}
-    scale = scales.get(environment.observation_dtype)
+def _scaling(dtype: np.dtype) -> list[keras.layers.Layer]:
+    scale = {np.dtype(np.uint8): 1 / 255, np.dtype(np.bool_): 1.0}.get(dtype)
     return [] if scale is None else [keras.layers.Rescaling(scale)]
 
 
-def _channels_last(name: str, environment: EnvironmentSpec) -> list[keras.layers.Layer]:
+def _checked(name: str, shape: tuple[int, ...]) -> list[keras.layers.Layer]:
     """Layers from observations to [B, H, W, C]; before the scaling, while pixels are small."""
-    shape = environment.observation_shape
     if len(shape) not in (2, 3, 4):
         raise UsageError(
             f"--network={name}: is for images, and observations here have the shape {shape}: use "
             f"--network=mlp"
         )
-    image: tuple[int, ...]
-    layers: list[keras.layers.Layer]
-    if len(shape) == 2:
-        image, layers = (*shape, 1), [keras.layers.Reshape((*shape, 1))]
-    elif len(shape) == 4:
-        frames, height, width, channels = shape
-        image = (height, width, frames * channels)
-        layers = [keras.layers.Permute((2, 3, 1, 4)), keras.layers.Reshape(image)]
-    elif shape[0] < min(shape[1:]):
-        image, layers = (*shape[1:], shape[0]), [keras.layers.Permute((2, 3, 1))]
-    else:
-        image, layers = shape, []
+    image, layers = _channels_last(shape)
     if min(image[:2]) < LEAST[name]:
         smaller = "" if name == "minatar" else "--network=minatar or "
         raise UsageError(
@@ -105,3 +151,17 @@ def _channels_last(name: str, environment: EnvironmentSpec) -> list[keras.layers
             f"--network=mlp"
         )
     return layers
+
+
+def _channels_last(shape: tuple[int, ...]) -> tuple[tuple[int, ...], list[keras.layers.Layer]]:
+    """What shape [H, W, C] an image of two to four axes becomes, and the layers that make it so."""
+    if len(shape) == 2:
+        image: tuple[int, ...] = (*shape, 1)
+        return image, [keras.layers.Reshape(image)]
+    if len(shape) == 4:
+        frames, height, width, channels = shape
+        image = (height, width, frames * channels)
+        return image, [keras.layers.Permute((2, 3, 1, 4)), keras.layers.Reshape(image)]
+    if shape[0] < min(shape[1:]):
+        return (*shape[1:], shape[0]), [keras.layers.Permute((2, 3, 1))]
+    return shape, []

@@ -1,5 +1,6 @@
 """Environments hide what their spaces look like: shapes, dtypes, where actions begin, frames."""
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +9,11 @@ import gymnasium
 import numpy as np
 import pytest
 from support.counting_env import COUNTING, SPACE
+from support.programs import ROOT
 
 from ps_dqn import environments
 from ps_dqn.config import Environment
-from ps_dqn.environments import Environments
+from ps_dqn.environments import Environments, parts
 from ps_dqn.errors import UsageError
 
 
@@ -87,19 +89,24 @@ def test_actions_are_shifted_to_where_the_space_starts(
     assert envs.num_actions == 3
 
 
-def test_discrete_observations_become_one_hot(opened: Callable[..., Environments]) -> None:
-    envs = opened(Environment(env_id=CELLS), num_envs=2)
-    assert envs.observations.dtype == np.float32
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_discrete_observations_are_numbers_from_0(
+    opened: Callable[..., Environments], vectorization: str
+) -> None:
+    envs = opened(Environment(env_id=CELLS, vectorization=vectorization), num_envs=2)
+    assert envs.spec.parts == (parts.Part("", (), np.dtype(np.int32), (4,)),)
     # Cells are counted from 1: cell 3 is the third.
-    assert envs.observations.tolist() == [[0, 0, 1, 0]] * 2
+    assert envs.observations.view(np.int32).tolist() == [[2]] * 2
     envs.step(np.zeros(2, np.int32))
-    assert envs.observations.tolist() == [[0, 0, 1, 0]] * 2
+    assert envs.observations.view(np.int32).tolist() == [[2]] * 2
 
 
-def test_dict_observations_are_flattened(opened: Callable[..., Environments]) -> None:
+def test_parts_of_observations_are_rows_of_bytes(opened: Callable[..., Environments]) -> None:
     envs = opened(Environment(env_id=PARTS), num_envs=2)
-    assert envs.observations.dtype == np.float32
-    assert envs.observations.tolist() == [[0, 1, 0, 4, 5]] * 2
+    assert [part.name for part in envs.spec.parts] == ["cell", "place"]
+    assert envs.observations.dtype == np.uint8
+    assert envs.observations[:, :4].copy().view(np.int32).tolist() == [[1]] * 2
+    assert envs.observations[:, 4:].copy().view(np.float32).tolist() == [[4, 5]] * 2
 
 
 def test_bytes_stay_bytes(opened: Callable[..., Environments]) -> None:
@@ -141,15 +148,16 @@ def test_seed_decides_the_first_observations(opened: Callable[..., Environments]
         (PIXELS, (2, 2, 1), np.uint8, 3, 12.5),
         (PLANES, (2, 2, 3), np.bool_, 3, 12.5),
         (DOUBLES, (2,), np.float32, 3, 12.5),
-        (CELLS, (4,), np.float32, 3, 12.5),
-        (PARTS, (5,), np.float32, 3, 12.5),
+        (CELLS, (4,), np.uint8, 3, 12.5),
+        (PARTS, (12,), np.uint8, 3, 12.5),
     ],
 )
 def test_describe(
     env_id: str, shape: tuple, dtype: Any, actions: int, threshold: float | None
 ) -> None:
     spec = environments.describe(Environment(env_id=env_id))
-    assert spec == environments.EnvironmentSpec(shape, np.dtype(dtype), actions, threshold)
+    expected = environments.EnvironmentSpec(shape, np.dtype(dtype), actions, threshold)
+    assert dataclasses.replace(spec, parts=()) == expected
 
 
 def test_describe_takes_an_id_with_its_module(
@@ -233,3 +241,15 @@ def test_text_is_refused(where: str) -> None:
     name = shaped(f"Text{where.replace(' ', '')}", space, space.sample())
     with pytest.raises(UsageError, match="its observations have text, which a network cannot read"):
         environments.describe(Environment(env_id=name))
+
+
+def test_the_example_of_several_parts_is_read_part_by_part(
+    opened: Callable[..., Environments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    envs = opened(Environment(env_id="hall:Picker"), num_envs=2)
+    assert envs.spec.describe_observation() == "battery 1, carries one of 2, hall 5×5×3"
+    for _ in range(40):
+        step = envs.step(np.zeros(2, np.int32))
+    assert not any(envs.failures.values())
+    assert step.observations.shape == (2, 4 + 4 + 75)

@@ -165,12 +165,12 @@ def test_an_environment_that_stacks_frames_itself_is_left_alone(
     assert stacks(envs, 3) == [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 2]]
 
 
-def test_what_is_no_box_is_flattened_before_it_is_stacked(
+def test_what_is_no_box_is_packed_before_it_is_stacked(
     opened: Callable[..., Environments],
 ) -> None:
     envs = opened(Environment(env_id="TestStackedEnvironments/Cells-v0", frame_stack=2))
     envs.step(np.zeros(2, np.int32))
-    assert envs.observations.tolist() == [[[1, 0, 0], [0, 1, 0]]] * 2
+    assert envs.observations.view(np.int32).tolist() == [[[0], [1]]] * 2
 
 
 def test_an_environments_own_vector_form_is_left_for_frames(

@@ -95,3 +95,17 @@ def batch_norm(observation_shape: tuple[int, ...], num_outputs: int) -> keras.Mo
 def no_weights(observation_shape: tuple[int, ...], num_outputs: int) -> keras.Model:
     inputs = keras.Input(observation_shape)
     return keras.Model(inputs, keras.ops.tile(inputs[:, :1], (1, num_outputs)))
+
+
+def of_parts(observation_shape: dict | tuple[int, ...], num_outputs: int) -> keras.Model:
+    is_one = not isinstance(observation_shape, dict)
+    shapes = {"": observation_shape} if is_one else observation_shape
+    inputs = {name: keras.Input(shape, name=name or None) for name, shape in shapes.items()}
+    flat = keras.ops.concatenate(
+        [keras.layers.Flatten()(each) for each in inputs.values()], axis=-1
+    )
+    return keras.Model(inputs[""] if is_one else inputs, keras.layers.Dense(num_outputs)(flat))
+
+
+def of_other_parts(observation_shape: dict, num_outputs: int) -> keras.Model:
+    return of_parts({"nothing like it": (3,)}, num_outputs)
