@@ -101,6 +101,9 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     heard = context.history.heard.version if context.history.heard else 0
     recovered = recovery.push_again(store, workers, state, closures.rejoin, is_synchronous, heard)
     counters = store.counters()
+    if context.cluster is not None and counters.env_steps > context.history.began_at:
+        # Though no closure may have ended since.
+        context.cluster.are_well(*context.cluster.tasks("ps"))
     lost = context.history.recovered(recovered, counters)
     if state is not None:
         context.say(_resumption(config, state, resumed, recovered, lost))

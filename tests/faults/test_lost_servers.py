@@ -12,6 +12,9 @@ import pytest
 from support import processes as real
 from support.processes import Processes, Running
 
+from cluster.local import RESTARTS_PER_TASK
+from ps_dqn.run import signals
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
@@ -88,3 +91,27 @@ def test_rounds_end_at_the_bits_of_a_run_of_which_nobody_was_killed(
     for name in ("online", "target", "average", "slot_0"):
         np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
     processes.all_gone(10)
+
+
+def test_a_server_may_be_lost_as_often_as_it_has_worked_in_between(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    """It works though no closure ends before it is lost again."""
+    long = ("--pushes_per_closure=1000", "--checkpoint_period=0.5", "--total_env_steps=1000000")
+    arguments = ("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *FLAGS, *SLOW[1], *long)
+    running = processes.start(*arguments, PYTHONPATH=str(BENCHMARKS))
+
+    def newest() -> int:
+        found = tmp_path.glob("checkpoints/updates-*.npz")
+        return max((int(path.stem.partition("-")[2]) for path in found), default=0)
+
+    seen = 0
+    for i in range(RESTARTS_PER_TASK + 2):
+        seen = real.until(lambda before=seen: newest() > before and newest(), 120, running.text)
+        process = processes.writing_to(tmp_path / "logs" / "ps-0.log")
+        assert process
+        os.kill(process, signal.SIGKILL)
+        real.until(lambda n=i: running.count("goes on at") == n + 1, 120, running.text)
+    assert running.count("updates/s") == 0
+    os.kill(running.pid, signal.SIGTERM)
+    assert running.ended(60) == signals.START_AGAIN, running.text
