@@ -13,6 +13,7 @@ from ps_dqn.coordinator.run import RunContext
 from ps_dqn.coordinator.task_failures import LOST
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.run.checkpoints import Checkpoint
+from ps_dqn.wire import failures
 
 # Where others start the tasks: attempts in a row that may end before a step was made, for what ends
 # so may not be a server that died. Of tasks of ours it is known how often each has died.
@@ -94,6 +95,11 @@ def _started_again(
         said = [f"{task} is lost" for task in lost] or [str(error)]
         return said if context.is_remote else []
     lines = context.cluster.check("ps") + context.cluster.check("worker")
+    mistaken = failures.mistaken(error)
+    if not lines and mistaken is not None:  # another one is known as it is
+        context.cluster.kill(Task(*mistaken))
+        _wait_for_an_end(context)
+        lines = context.cluster.check(mistaken[0])
     if not lines and context.watchdog.replaced > replaced:
         return [str(error)]  # while this process waited for all tasks
     return lines

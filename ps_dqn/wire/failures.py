@@ -1,5 +1,6 @@
 """What went wrong on a task, as one of our exceptions: a task is lost, or its Python failed."""
 
+import re
 import sys
 from typing import Any
 
@@ -16,6 +17,7 @@ _FAULTS = (
     tf.errors.ResourceExhaustedError,
     tf.errors.UnimplementedError,
 )
+_MISTAKEN = re.compile(r"different device incarnation.*?/job:(\w+)/replica:0/task:(\d+)", re.DOTALL)
 
 
 def lost(error: BaseException) -> ClusterLostError:
@@ -28,6 +30,16 @@ def lost(error: BaseException) -> ClusterLostError:
     return ClusterLostError(
         f"lost a task that cannot be replaced, likely a parameter server: {lines[0][:200]}"
     )
+
+
+def mistaken(error: ClusterLostError) -> tuple[str, int] | None:
+    """The job and index of a task whose predecessor TensorFlow still knows, if that was the loss.
+
+    A task that was started again while this process connected may have been asked for its devices
+    before, and for its context after. That is not put right by connecting anew.
+    """
+    found = _MISTAKEN.search(str(error.__cause__ or error))
+    return (found[1], int(found[2])) if found else None
 
 
 def check_error(text: Any) -> None:

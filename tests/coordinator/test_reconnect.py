@@ -1,11 +1,12 @@
 """When a run connects anew, and when it gives up."""
 
+import sys
 import types
 from collections.abc import Callable
 
 import pytest
 
-from cluster.spec import ClusterSpec
+from cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import reconnect
 from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.errors import ClusterLostError
@@ -95,6 +96,29 @@ def test_tasks_of_ours_may_die_in_as_many_attempts_as_they_are_started_again(tel
     assert reconnect.train(story.context, None) == 0
     assert len(story.tried) == 6
     assert len(story.said) == 5
+
+
+def test_a_task_that_is_taken_for_the_one_before_it_is_started_again(tell, monkeypatch):
+    # What TensorFlow says where a worker was started again while this process connected.
+    text = (
+        "RecvTensor expects a different device incarnation: 1006 vs. 1477. Your worker job "
+        '("/job:worker/replica:0/task:2") was probably restarted. Check your worker job.'
+    )
+    cause = ClusterLostError(text[:100])
+    cause.__cause__ = RuntimeError(text)
+    monkeypatch.setattr(sys.modules[__name__], "LOST", cause)
+    monkeypatch.setattr(reconnect, "DEATH_SECONDS", 0.0)
+    story = tell(10, kind="local")
+    killed: list[Task] = []
+    story.context.cluster = types.SimpleNamespace(
+        epitaphs=lambda: "",
+        ended=lambda job: [],
+        kill=killed.append,
+        check=lambda job: [f"{task} was killed" for task in killed if task.job == job],
+    )
+    assert reconnect.train(story.context, None) == 0
+    assert killed == [Task("worker", 2)]
+    assert story.said == ["worker 2 was killed; connecting anew"]
 
 
 @pytest.mark.parametrize(
