@@ -31,17 +31,21 @@ class State:
     # What pushes after it depend on beside these, so that a server that begins with it does bit by
     # bit what the one before would have done. A checkpoint on disk goes without.
     waiting: tuple[np.ndarray, ...] = ()  # pushes of a round that is not complete, float32 [P] each
+    # Of what environments show and pay, int64: see `moments`.
+    moments: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     log: str = ""  # JSON: where the log is; `parameter_server.standing` reads it
 
     def as_arrays(self) -> tuple[np.ndarray, np.ndarray, str]:
         """The same as one matrix, float32 [3 + slots + waiting, P], numbers, int64, and a text."""
         vectors = (self.online, self.target, self.average, *self.slots, *self.waiting)
-        return np.stack(vectors), np.array([*self.counters, len(self.slots)], np.int64), self.log
+        numbers = np.array([*self.counters, len(self.slots)], np.int64)
+        return np.stack(vectors), np.append(numbers, self.moments), self.log
 
     @classmethod
     def from_arrays(cls, vectors: np.ndarray, numbers: np.ndarray, log: bytes) -> "State":
         """What `as_arrays` was of."""
-        *counters, num_slots = (int(each) for each in numbers)
+        size = len(Counters._fields) + 1
+        *counters, num_slots = (int(each) for each in numbers[:size])
         (online, target, average), others = vectors[:3], vectors[3:]
         return cls(
             online,
@@ -50,5 +54,6 @@ class State:
             tuple(others[:num_slots]),
             Counters(*counters),
             tuple(others[num_slots:]),
+            np.array(numbers[size:], np.int64),
             log.decode(),
         )

@@ -19,7 +19,7 @@ LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 3
 FLOORS = (
     {"errors", "state"},
     {"config", "wire", "run", "user_code"},
-    {"cost_model", "environments", "optimizers", "seeds"},
+    {"cost_model", "environments", "moments", "optimizers", "seeds"},
     {"networks", "replay", "telemetry"},
     {"learning", "parameter_server"},
     {"worker"},

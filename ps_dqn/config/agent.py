@@ -103,6 +103,11 @@ class Network:
         low=1,
         needs={"network": NETWORKS},
     )
+    normalize_observations: bool = option(
+        False,
+        "Quantities of observations have their running mean taken away and are divided by their "
+        "standard deviation, over all workers, before the network sees them; bytes are not.",
+    )
     activation: str = option(
         "relu",
         "Activation of the hidden layers.",
@@ -186,6 +191,12 @@ class Value:
             "munchausen": (False,),
             "replay": ("uniform", "prioritized", "recent"),
         },
+    )
+    normalize_returns: bool = option(
+        False,
+        "Rewards are divided by the standard deviation of the discounted return so far, over all "
+        "workers, when they are learned from: values are then of size 1 whatever an environment "
+        "pays.",
     )
     double_dqn: bool = option(
         True, "Choose the bootstrap action by the online network (van Hasselt et al. 2016)."

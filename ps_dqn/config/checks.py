@@ -166,6 +166,22 @@ def _check_values(config: Topics) -> None:
             f"--value_rescaling=true: is for expected returns, not for "
             f"--value_distribution={distribution}; leave one of them out"
         )
+    if value.normalize_returns and distribution == "c51":
+        raise UsageError(
+            "--normalize_returns=true: c51's atoms (--v_min, --v_max) say what size values have; "
+            "use another --value_distribution, or leave it out"
+        )
+    wanted = {
+        "normalize_observations": config.network.normalize_observations,
+        "normalize_returns": value.normalize_returns,
+    }
+    dtype = config.parameter_server.pull_wire_dtype
+    if any(wanted.values()) and dtype != "float32":
+        flag = next(name for name, is_wanted in wanted.items() if is_wanted)
+        raise UsageError(
+            f"--pull_wire_dtype={dtype}: would round the means of --{flag}=true, which travel with "
+            f"the parameters; leave one of them out"
+        )
     if value.munchausen and distribution == "c51":
         raise UsageError(
             "--munchausen=true: adds another number to each action's return, for which c51 has no "

@@ -21,7 +21,7 @@ from ps_dqn.wire.messages import Kind, PushHeader, Verdict
 from ps_dqn.worker.calls import Rejoin
 from ps_dqn.worker.kept_pushes import COLUMNS
 
-_TABLE = tf.TensorSpec([None, COLUMNS], tf.int64)
+_TABLE = tf.TensorSpec([None, None], tf.int64)
 _SIZES = tf.TensorSpec([None, None], tf.int64)
 _BYTES = tf.TensorSpec([None], tf.uint8)
 _MARK = tf.TensorSpec([], tf.int32)
@@ -44,7 +44,15 @@ class _Kept(NamedTuple):
     kind: int
     version: int  # after it
     header: PushHeader
+    seen: np.ndarray  # of the environments: see `moments`
     is_after_gap: bool = False  # nobody has kept the one before it
+
+    @classmethod
+    def of(cls, worker: int, place: int, line: np.ndarray) -> "_Kept":
+        """A line of a worker's table: see `KeptPushes.table`."""
+        number, kind, version = map(int, line[:3])
+        header = messages.unpack(PushHeader, line[3:])
+        return cls(worker, place, number, kind, version, header, seen=line[COLUMNS:])
 
     @property
     def version_before(self) -> int:
@@ -126,10 +134,9 @@ def push_again(
     first = standing.pushes(log) if log else 0
     ticket = standing.next_ticket(log) if log else 1
     kept = [
-        _Kept(worker, place, number, kind, version, messages.unpack(PushHeader, line[3:]))
+        _Kept.of(worker, place, line)
         for worker, table in workers.rejoin(rejoin).items()
         for place, line in enumerate(table)
-        for number, kind, version in [map(int, line[:3])]
     ]
     order, lost = _in_order(kept, first)
     version, behind = state.counters.version if state is not None else 0, 0
@@ -140,7 +147,8 @@ def push_again(
                 behind += missing  # rounds that nobody can make again
             else:
                 store.go_on()  # without those who were away when this round was made
-        header = messages.pack(each.header._replace(session=store.session))
+        numbers = messages.pack(each.header._replace(session=store.session))
+        header = np.append(numbers, each.seen)
         verdict = store.push_now(header, workers.kept(each.worker, each.place))
         if verdict.number != each.number:
             workers.pushed_again(each.worker, each.place, verdict)

@@ -43,6 +43,11 @@ class Part:
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
+    def is_quantity(self) -> bool:
+        """Whether its numbers have a scale of their own: they are neither bytes nor things."""
+        return self.dtype == np.float32
+
+    @property
     def read_shape(self) -> tuple[int, ...]:
         """As a network reads it: one-hot where it has categories."""
         return (sum(self.categories),) if self.categories else self.shape

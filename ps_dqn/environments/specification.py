@@ -44,6 +44,36 @@ class EnvironmentSpec:
             return math.prod(self.observation_shape)
         return math.prod(self.frames) * sum(math.prod(part.read_shape) for part in self.parts)
 
+    @property
+    def num_quantities(self) -> int:
+        """Numbers of an observation that have a scale of their own: no bytes, no things."""
+        if not self.parts:
+            return self.num_inputs if self.observation_dtype == np.float32 else 0
+        of_parts = (math.prod(part.shape) for part in self.parts if part.is_quantity)
+        return math.prod(self.frames) * sum(of_parts)
+
+    def quantities(self, observations: np.ndarray) -> np.ndarray:
+        """Those numbers, part after part.
+
+        Args:
+            observations: [n, …].
+
+        Returns:
+            float32 [n, num_quantities].
+        """
+        if not self.parts:
+            return observations.reshape(len(observations), self.num_quantities)
+        ends = np.cumsum([part.nbytes for part in self.parts])[:-1]
+        pieces = zip(self.parts, np.split(observations, ends, axis=-1), strict=True)
+        found = [
+            np.ascontiguousarray(piece)
+            .view(np.float32)
+            .reshape(len(observations), math.prod(self.frames + part.shape))
+            for part, piece in pieces
+            if part.is_quantity
+        ]
+        return np.concatenate(found, axis=1)
+
     def describe_observation(self) -> str:
         """For people."""
         if self.parts:

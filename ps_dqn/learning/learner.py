@@ -14,7 +14,7 @@ from ps_dqn.learning import losses
 from ps_dqn.learning.minibatches import Source, make_source
 from ps_dqn.learning.result import Learned
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.replay.batch import Batch
+from ps_dqn.replay.batch import Batch, Rollout
 from ps_dqn.seeds import Purpose, derive
 
 
@@ -65,6 +65,12 @@ def make_gradient(config: Config, network: QNetwork, source: Source) -> Callable
     return gradient
 
 
+def _as_learned(batch: Batch, network: QNetwork, parameters: tf.Tensor) -> Batch:
+    """The batch, rewards as the network is to learn them; those that it observes stay."""
+    name = "rewards" if isinstance(batch, Rollout) else "returns"
+    return batch._replace(**{name: network.rewards(parameters, getattr(batch, name))})
+
+
 def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     """The update loop, a pure function without a cluster in it.
 
@@ -100,6 +106,7 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
         batch: Batch,
     ) -> Learned:
         has_target = learning.target_update_period > 0
+        batch = _as_learned(batch, network, online)
         prepared = source.prepare(target if has_target else online, batch, seed) if is_fixed else ()
         if updates == 1:
             vector, errors, values = gradient(

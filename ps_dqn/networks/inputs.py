@@ -36,7 +36,7 @@ def given(observations: tf.Tensor, environment: EnvironmentSpec) -> Given:
         part.name: _from_bytes(piece, part, environment.frames)
         for part, piece in zip(parts, pieces, strict=True)
     }
-    return _bare(named)
+    return bare(named)
 
 
 def as_keras(environment: EnvironmentSpec) -> Given:
@@ -44,7 +44,7 @@ def as_keras(environment: EnvironmentSpec) -> Given:
     if not environment.parts:
         shape, dtype = environment.observation_shape, environment.observation_dtype
         return keras.Input(shape, dtype=dtype.name)
-    return _bare(
+    return bare(
         {
             part.name: keras.Input(
                 (*environment.frames, *part.shape), dtype=part.dtype.name, name=part.name or None
@@ -57,6 +57,11 @@ def as_keras(environment: EnvironmentSpec) -> Given:
 def by_name(parts: Given) -> dict[str, tf.Tensor]:
     """Of what `given` returned for parts, each by its name."""
     return parts if isinstance(parts, dict) else {"": parts}
+
+
+def bare(named: dict[str, tf.Tensor]) -> Given:
+    """Parts by name; the only one, if it has none, alone."""
+    return named[""] if list(named) == [""] else named
 
 
 def read(part: Part, x: tf.Tensor) -> tf.Tensor:
@@ -74,10 +79,6 @@ def read(part: Part, x: tf.Tensor) -> tf.Tensor:
     numbers = [x[..., i] for i in range(len(part.categories))] if part.shape else [x]
     pairs = zip(numbers, part.categories, strict=True)
     return ops.concatenate([ops.one_hot(number, count) for number, count in pairs], axis=-1)
-
-
-def _bare(named: dict[str, tf.Tensor]) -> Given:
-    return named[""] if list(named) == [""] else named
 
 
 def _from_bytes(piece: tf.Tensor, part: Part, frames: tuple[int, ...]) -> tf.Tensor:

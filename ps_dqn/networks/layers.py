@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from ps_dqn import seeds
 from ps_dqn.config import Network
@@ -207,6 +208,24 @@ class PatchConvolution(keras.layers.Conv2D):
         size = height * width * channels
         flat = tf.matmul(tf.reshape(patches, [-1, size]), tf.reshape(self.kernel, [size, -1]))
         return tf.reshape(flat + self.bias, [-1, rows, columns, self.filters])
+
+
+@keras.saving.register_keras_serializable("ps_dqn")
+class Standardize(keras.layers.Layer):
+    """Takes a mean away and multiplies by a scale, neither of which is learned by gradients."""
+
+    # In standard deviations; what is further away is as if it were there.
+    LIMIT = 10.0
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Makes the mean and the scale, of the shape of a row."""
+        self.mean = self.add_weight(input_shape[1:], "zeros", trainable=False, name="mean")
+        self.scale = self.add_weight(input_shape[1:], "ones", trainable=False, name="scale")
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """From [B, …] to the same shape."""
+        mean, scale = tf.stop_gradient(self.mean), tf.stop_gradient(self.scale)
+        return ops.clip((inputs - mean) * scale, -self.LIMIT, self.LIMIT)
 
 
 class Factory:

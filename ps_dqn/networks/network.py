@@ -20,6 +20,7 @@ from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.networks import custom, heads, inputs, torsos
 from ps_dqn.networks.layers import LSTM, Factory, PatchConvolution, run
+from ps_dqn.networks.standardized import Standardized
 
 
 def build(network: Network, value: Value, environment: EnvironmentSpec, seed: int) -> "QNetwork":
@@ -36,9 +37,10 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
         UsageError: there is no such network, or it does not fit the environment.
     """
     checks.check_network(network, value)
+    standardized = Standardized(network, value, environment)
     if ":" in network.network:
         whole = custom.build(network, value, environment, seed)
-        return QNetwork(whole.encoder, None, whole, value, environment)
+        return QNetwork(whole.encoder, None, whole, value, environment, standardized)
     factory = Factory(network, seed)
     layers = torsos.build(network, environment, factory)
     for width in network.hidden_sizes[:-1]:
@@ -47,7 +49,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     if network.recurrent_size:
         lstm = factory.lstm(network.recurrent_size, environment.num_actions)
     head = heads.Head(network, value, environment.num_actions, factory)
-    return QNetwork(layers, lstm, head, value, environment)
+    return QNetwork(layers, lstm, head, value, environment, standardized)
 
 
 # A parameter vector [P], or its weights as `QNetwork.cut` returns them.
@@ -67,6 +69,7 @@ class QNetwork:
         num_parameters: P.
         num_actions: A.
         state_size: S.
+        num_moments: numbers of the environment that are followed: see `moments`.
         initial: the parameters to start from, float32 [P].
     """
 
@@ -77,17 +80,19 @@ class QNetwork:
         head: Callable[..., tf.Tensor],
         value: Value,
         environment: EnvironmentSpec,
+        standardized: Standardized,
     ):
         """Puts the parts together; `head` is a function of features, noise and taus."""
         self._encoder = encoder
         self._lstm = lstm
-        self._environment = environment
+        self._environment, self._standardized = environment, standardized
         self._head = head
         self._value = value
         self.num_actions = environment.num_actions
         self.state_size = lstm.state_size if lstm else 0
         self._model = self._connect()
-        self._variables = self._model.trainable_variables
+        self._variables = [*standardized.variables, *self._model.trainable_variables]
+        self.num_moments = standardized.num_moments
         self._sizes = [math.prod(variable.shape) for variable in self._variables]
         self.initial = np.concatenate([np.ravel(each.numpy()) for each in self._variables])
         self.num_parameters = self.initial.size
@@ -180,6 +185,11 @@ class QNetwork:
         """The expected values of `outputs`' result, [K, A], or of one action's part of it, [K]."""
         return heads.expected_values(outputs, self._value)
 
+    def rewards(self, parameters: Parameters, rewards: tf.Tensor) -> tf.Tensor:
+        """Rewards, or sums of them, as they are learned from with these parameters."""
+        with self._holding(parameters):
+            return self._standardized.rewards(rewards)
+
     def act(
         self,
         parameters: Parameters,
@@ -225,11 +235,12 @@ class QNetwork:
         return self._model
 
     def _encode(self, observations: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
-        return run(self._encoder, inputs.given(observations, self._environment), noise)
+        given = inputs.given(observations, self._environment)
+        return run(self._encoder, self._standardized(given), noise)
 
     def _connect(self) -> keras.Model:
         observations = inputs.as_keras(self._environment)
-        features = run(self._encoder, observations, None)
+        features = run(self._encoder, self._standardized(observations), None)
         if self._lstm is None:
             q_values = self.q_values(self._head(features))
             return keras.Model(observations, q_values, name="q_network")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import vectors
+from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import State
 from ps_dqn.telemetry.figures import ServerFigures
@@ -80,11 +81,12 @@ class ParameterHost:
         self, session: np.ndarray, config: bytes, sizes: np.ndarray, initial: np.ndarray
     ) -> list[Any]:
         self._run = ""
-        num_ps, num_workers, num_parameters = map(int, sizes)
+        num_ps, num_workers, num_parameters, start, num_moments = map(int, sizes)
         parsed = Config.from_json(config.decode())
         self._size = len(initial)
         held = vectors.make(parsed, initial, num_parameters)
-        self._shard = Shard(parsed, int(session), num_ps, num_workers, held)
+        normalizing = Normalizing(num_moments, parsed.value.normalize_returns, start)
+        self._shard = Shard(parsed, int(session), num_ps, num_workers, held, normalizing)
         return [np.int32(1)]
 
     def _name(self, run: bytes) -> list[Any]:

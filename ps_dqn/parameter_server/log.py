@@ -20,6 +20,13 @@ class Decision(NamedTuple):
     number: int  # of the push; see `Verdict`
 
 
+class Staged(NamedTuple):
+    """What a server has of a push before it is decided."""
+
+    message: np.ndarray  # its part of the vector, uint8
+    moments: np.ndarray  # what the worker has seen since its last push, int64: see `moments`
+
+
 _FORGOTTEN = Decision(Kind.LATE, 0, NO_NUMBER)
 
 
@@ -59,21 +66,21 @@ class Tickets:
     """
 
     def __init__(self) -> None:
-        self._staged: dict[tuple[int, int], np.ndarray] = {}
+        self._staged: dict[tuple[int, int], Staged] = {}
         self._decided: dict[int, Decision] = {}
         self._oldest = 0
 
     @property
     def staged(self) -> int:
-        """Messages that are kept."""
+        """Pushes that are kept."""
         return len(self._staged)
 
-    def stage(self, ticket: int, attempt: int, message: np.ndarray) -> None:
-        """Keeps a message until its ticket is decided."""
+    def stage(self, ticket: int, attempt: int, push: Staged) -> None:
+        """Keeps a push until its ticket is decided."""
         if self.decision(ticket) is None:
-            self._staged[ticket, attempt] = message
+            self._staged[ticket, attempt] = push
 
-    def message(self, ticket: int, attempt: int) -> np.ndarray:
+    def staged_push(self, ticket: int, attempt: int) -> Staged:
         """What was staged."""
         return self._staged[ticket, attempt]
 

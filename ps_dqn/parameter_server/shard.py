@@ -20,13 +20,15 @@ from ps_dqn.config import Config
 from ps_dqn.parameter_server import aggregation
 from ps_dqn.parameter_server.aggregation import Combined
 from ps_dqn.parameter_server.clock import Clock
-from ps_dqn.parameter_server.log import Decision, Log, Tickets
+from ps_dqn.parameter_server.log import Decision, Log, Staged, Tickets
+from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.pulls import Pulls
 from ps_dqn.parameter_server.standing import Standing
 from ps_dqn.parameter_server.target import TargetRule
 from ps_dqn.state import State
 from ps_dqn.telemetry.ledger import ServerLedger
-from ps_dqn.wire import encoding, messages
-from ps_dqn.wire.messages import Entry, Kind, PullHeader, PullRequest, PushHeader, Status
+from ps_dqn.wire import messages
+from ps_dqn.wire.messages import Entry, Kind, PullRequest, PushHeader, Status
 
 if TYPE_CHECKING:  # tests of the protocol hold NumPy arrays instead, without TensorFlow
     from ps_dqn.parameter_server.vectors import Vectors
@@ -39,7 +41,13 @@ class Shard:
     """One parameter server's part of everything; its methods may be called by several threads."""
 
     def __init__(
-        self, config: Config, session: int, num_ps: int, num_workers: int, parameters: "Vectors"
+        self,
+        config: Config,
+        session: int,
+        num_ps: int,
+        num_workers: int,
+        parameters: "Vectors",
+        normalizing: Normalizing | None = None,
     ):
         """Begins a run.
 
@@ -49,10 +57,11 @@ class Shard:
             num_ps: parameter servers of the run.
             num_workers: its workers.
             parameters: this server's part of the vectors, as they are at first.
+            normalizing: what it follows of the environments; None: nothing.
         """
         options = config.parameter_server
         self._session = session
-        self._pull_dtype, self._push_dtype = options.pull_wire_dtype, options.push_wire_dtype
+        self._push_dtype = options.push_wire_dtype
         self._unpack = messages.unpack_some if options.push_top_k < 1 else messages.unpack_vector
         self._parameters = parameters
         self._aggregation = aggregation.make(config, num_workers)
@@ -60,10 +69,11 @@ class Shard:
         self._tickets, self._log = Tickets(), Log(is_shared=num_ps > 1)
         self._target_version, self._halted = 0, False
         self._checkpoint: State | None = None
-        self._pulls: dict[bool, np.ndarray] = {}
+        self._pulls = Pulls(parameters, options.pull_wire_dtype)
         self._lock = threading.Lock()
         self._ledger = ServerLedger()
-        counted = (self._clock, self._tickets, self._aggregation, self._ledger)
+        self._normalizing = normalizing or Normalizing(0, 0)
+        counted = (self._clock, self._tickets, self._aggregation, self._ledger, self._normalizing)
         self._standing = Standing(session, *counted)
 
     def pull(self, request: np.ndarray) -> np.ndarray:
@@ -72,11 +82,9 @@ class Shard:
         with self._lock:
             status = self._status(wanted)
             if status is not Status.READY:
-                return messages.new(self._pull_header(status, False), 0)
+                return self._pulls.refusal(status, self._clock, self._target_version)
             with_target = wanted.target_version != self._target_version
-            if with_target not in self._pulls:
-                self._pulls[with_target] = self._encode(with_target)
-            message = self._pulls[with_target]
+            message = self._pulls.message(self._clock, self._target_version, with_target)
             self._ledger.pulled(len(message))
             return message
 
@@ -85,7 +93,7 @@ class Shard:
         started = time.perf_counter()
         header = messages.unpack(PushHeader, numbers)
         with self._lock:
-            self._stage(header, message)
+            self._stage(header, numbers, message)
             verdict = self._decide(header, self._log.next_index)
             self._ledger.pushed(numbers.nbytes + len(message), time.perf_counter() - started)
             return verdict
@@ -94,11 +102,11 @@ class Shard:
         """Takes this server's part of a push; the index of the first entry it lacks.
 
         Args:
-            numbers: the `PushHeader`, int64.
+            numbers: the `PushHeader` and what the worker has seen, int64.
             message: the vector, uint8, as `push_wire_dtype` and `push_top_k` say.
         """
         with self._lock:
-            self._stage(messages.unpack(PushHeader, numbers), message)
+            self._stage(messages.unpack(PushHeader, numbers), numbers, message)
             self._ledger.pushed(numbers.nbytes + len(message), 0.0)
             return self._log.next_index
 
@@ -106,7 +114,7 @@ class Shard:
         """On the first server: what becomes of a push that all servers have staged.
 
         Args:
-            request: the `PushHeader` and the first entry that some server lacks, int64.
+            request: the numbers of `stage` and the first entry that some server lacks, int64.
 
         Returns:
             A verdict and the entries from there on, int64.
@@ -114,7 +122,7 @@ class Shard:
         started = time.perf_counter()
         header = messages.unpack(PushHeader, request)
         with self._lock:
-            verdict = self._decide(header, int(request[len(PushHeader._fields)]))
+            verdict = self._decide(header, int(request[-1]))
             self._ledger.worked(time.perf_counter() - started)
             return verdict
 
@@ -196,30 +204,11 @@ class Shard:
             return Status.FINISHED
         return self._aggregation.status(request, self._clock.counters)
 
-    def _pull_header(self, status: Status, with_target: bool) -> PullHeader:
-        return PullHeader(
-            status=status,
-            target_version=self._target_version,
-            has_target=int(with_target),
-            workers=self._clock.workers,
-            **self._clock.counters._asdict(),
-        )
-
-    def _encode(self, with_target: bool) -> np.ndarray:
-        dtype, parameters = self._pull_dtype, self._parameters
-        size = encoding.padded(encoding.size(parameters.size, dtype))
-        vectors = [parameters.online(), *([parameters.target()] if with_target else [])]
-        message = messages.new(self._pull_header(Status.READY, with_target), size * len(vectors))
-        for i, vector in enumerate(vectors):
-            start = messages.HEADER + i * size
-            room = encoding.size(len(vector), dtype)
-            encoding.encode(vector, dtype, message[start : start + room])
-        return message
-
-    def _stage(self, header: PushHeader, message: np.ndarray) -> None:
+    def _stage(self, header: PushHeader, numbers: np.ndarray, message: np.ndarray) -> None:
         # A worker that has failed sends zeros, which is no session.
         if header.session == self._session:
-            self._tickets.stage(header.ticket, header.attempt, message)
+            moments = np.array(numbers[len(PushHeader._fields) :])  # the message may go away
+            self._tickets.stage(header.ticket, header.attempt, Staged(message, moments))
 
     def _decide(self, header: PushHeader, known: int) -> np.ndarray:
         if header.session != self._session:
@@ -278,12 +267,14 @@ class Shard:
             return
         self._clock.see(entry.worker)
         self._aggregation.see(entry.worker)
+        staged = self._tickets.staged_push(entry.ticket, entry.attempt)
+        self._normalizing.see(staged.moments)
         if kind is Kind.APPLIED:
-            message = self._tickets.message(entry.ticket, entry.attempt)
-            vector = self._unpack(message, self._parameters.size, self._push_dtype)
+            vector = self._unpack(staged.message, self._parameters.size, self._push_dtype)
             self._make_version(self._aggregation.add(entry, vector, self._clock.workers))
         else:
             self._clock.count([entry])
+        self._normalizing.write(self._parameters)
         self._tickets.decide(entry.ticket, Decision(kind, entry.attempt, self._clock.pushes - 1))
         self._tickets.raise_oldest(entry.oldest)
         self._ledger.decided(entry)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ps_dqn.parameter_server.aggregation import Aggregation
 from ps_dqn.parameter_server.clock import Clock
 from ps_dqn.parameter_server.log import Tickets
+from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.state import State
 from ps_dqn.telemetry.ledger import ServerLedger
 from ps_dqn.wire.messages import Entry
@@ -31,6 +32,7 @@ class Standing:
         tickets: Tickets,
         aggregation: Aggregation,
         ledger: ServerLedger,
+        normalizing: Normalizing,
     ):
         """Begins a log of its own.
 
@@ -40,10 +42,12 @@ class Standing:
             tickets: those that were decided.
             aggregation: its round.
             ledger: counts pushes.
+            normalizing: what it follows of the environments.
         """
         self._log_id = log_id
         self._clock, self._tickets = clock, tickets
         self._aggregation, self._ledger = aggregation, ledger
+        self._normalizing = normalizing
 
     def complete(self, parameters: "Vectors") -> State:
         """Everything that the shard holds now, with a copy of these vectors of it."""
@@ -59,11 +63,13 @@ class Standing:
         }
         vectors = tuple(vector.copy() for _, vector in waiting)
         state = parameters.state(self._clock.counters)
-        return dataclasses.replace(state, waiting=vectors, log=json.dumps(log))
+        moments = self._normalizing.as_numbers()
+        return dataclasses.replace(state, waiting=vectors, moments=moments, log=json.dumps(log))
 
     def restore(self, state: State) -> None:
-        """Goes on with another server's log; of a checkpoint there are the counters only."""
+        """Goes on with another server's log; of a checkpoint there are counters and moments."""
         self._clock.counters = state.counters
+        self._normalizing.restore(state.moments)
         if not state.log:
             return
         log = json.loads(state.log)

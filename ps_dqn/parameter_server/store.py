@@ -46,22 +46,26 @@ class ParameterStore:
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
         self._num_slots = Rule(config).num_slots
 
-    def create(self, run_id: str, initial: np.ndarray, state: State | None = None) -> None:
+    def create(
+        self, run_id: str, initial: np.ndarray, state: State | None = None, num_moments: int = 0
+    ) -> None:
         """Gives every server its part; begins a log, or goes on with that of a state.
 
         Args:
             run_id: the same for every session of a run.
             initial: the first online and target parameters, float32 [P].
             state: what to begin with instead.
+            num_moments: numbers that are followed of the environments: see `moments`.
 
         Raises:
             ValueError: it is of another network or another way of applying pushes.
         """
         self._cut(len(initial))
-        sizes = np.array([self.num_ps, self.num_workers, len(initial)], np.int64)
+        sizes = [self.num_ps, self.num_workers, len(initial)]
         for i, part in enumerate(self._parts(initial)):
             asking.clear_error(self._devices[i], bridge.server(i))  # of an earlier run
-            inputs = [np.int64(self.session), self._config_json, sizes, part.astype(np.float32)]
+            numbers = np.array([*sizes, self._starts[i], num_moments], np.int64)
+            inputs = [np.int64(self.session), self._config_json, numbers, part.astype(np.float32)]
             self._ask("create", i, inputs, [_MARK])
         if state is not None:
             self.restore(state)
@@ -109,7 +113,7 @@ class ParameterStore:
         """Pushes once.
 
         Args:
-            header: the `PushHeader`, int64 [fields].
+            header: the `PushHeader` and what the worker has seen, int64.
             packed: the part of the vector of each server, uint8.
 
         Returns:

@@ -92,6 +92,11 @@ class Vectors:
             share = np.float32(numbers.target_share)
             arrays["target"] += share * (online - arrays["target"])
 
+    def put(self, values: np.ndarray) -> None:
+        """Sets the first of the online, target and averaged parameters, float32 [n]."""
+        for name in ("online", "target", "average"):
+            self._arrays[name][: len(values)] = values
+
     def _numbers(self, combined: Combined, step: int) -> Numbers:
         worth = combined.sequential_updates
         return Numbers(
@@ -161,6 +166,14 @@ class CompiledVectors(Vectors):
         self._given[:] = self._numbers(combined, step)
         self._steps[copies_target](_tensor(combined.vector), _tensor(self._given))
         self._read("online")  # for the next pull, which would have to set TensorFlow up again
+
+    def put(self, values: np.ndarray) -> None:
+        """Sets the first of the online, target and averaged parameters, float32 [n]."""
+        self._compiling.join()
+        self._arrays.clear()
+        for name in ("online", "target", "average"):
+            self._variables[name][: len(values)].assign(values)
+        self._read("online")
 
     def _read(self, name: str) -> np.ndarray:
         self._compiling.join()

@@ -141,7 +141,8 @@ def load(path: pathlib.Path) -> Checkpoint:
             slots = tuple(data[f"slot_{i}"] for i in range(int(data["num_slots"])))
             counters = _counters(data["counters"])
             vectors = (data["online"], data["target"], data["average"])
-            state = State(*vectors, slots, counters)
+            moments = data["moments"] if "moments" in data else np.zeros(0, np.int64)
+            state = State(*vectors, slots, counters, moments=moments)
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
     except _DAMAGE as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
@@ -164,6 +165,7 @@ def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float)
         **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
         "num_slots": len(state.slots),
         "counters": np.array(state.counters, np.int64),
+        "moments": state.moments,
         "seconds": seconds,
         "eval_return": eval_return,
     }

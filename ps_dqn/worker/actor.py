@@ -10,16 +10,19 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.environments import Environments, Step
+from ps_dqn.moments import Moments
 from ps_dqn.replay.batch import Batch, zero_batch
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.plan import make_memory
 from ps_dqn.worker.calls import Played, Playing
+from ps_dqn.worker.following import Following
 
 
 @dataclasses.dataclass
 class Gathered:
     """What was collected since it was last taken."""
 
+    seen: Moments
     env_steps: int = 0
     returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
     returns_outside: int = 0  # of those, whose discounted return c51's atoms do not span
@@ -112,7 +115,8 @@ class Actor:
         self._running_returns = np.zeros(num_envs)
         self._discounted, self._discounts = np.zeros(num_envs), np.ones(num_envs)
         self._gamma, self._value = config.learning.gamma, config.value
-        self._gathered = Gathered()
+        self._following = Following(config, spec)
+        self._gathered = Gathered(self._following.nothing())
 
     def start(self, env_steps: int) -> None:
         """Starts environments and exploration, for a run that has made so many steps already.
@@ -146,6 +150,7 @@ class Actor:
         step = self.environments.step(actions)._replace(states=self._states)
         learned = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
         self.memory.append(learned)
+        self._following.see(learned, self._gathered.seen)
         self._states = carried_on(states, learned)
         self._running_returns[step.failed_envs] = 0
         self._running_returns += np.where(step.is_transition, step.rewards, 0)
@@ -168,7 +173,7 @@ class Actor:
 
     def take_gathered(self) -> Gathered:
         """What was collected since the last call."""
-        gathered, self._gathered = self._gathered, Gathered()
+        gathered, self._gathered = self._gathered, Gathered(self._following.nothing())
         now, before = self.environments.failures, self._failures_before
         gathered.failures = {kind: now[kind] - before[kind] for kind in now}
         self._failures_before = dict(now)

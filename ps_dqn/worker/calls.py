@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ps_dqn import moments
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.replay.batch import Batch
 from ps_dqn.telemetry.report import Report
@@ -59,6 +60,7 @@ class Sizes(NamedTuple):
     num_ps: int
     num_parameters: int  # P
     num_slots: int  # S, of the local optimizer
+    num_moments: int  # numbers of the environment that are followed: see `moments`
 
 
 class Tickets(NamedTuple):
@@ -77,7 +79,7 @@ class Begin(NamedTuple):
     log_id: Any  # of the log that its servers write, which sessions may share, int64 []
     run_id: Any  # the same for every session of a run, string []
     config: Any  # the `Config` as JSON, string []
-    sizes: Any  # `Sizes`, int64 [4]
+    sizes: Any  # `Sizes`, int64 [5]
     tickets: Any  # `Tickets`, int64 [4]
 
 
@@ -182,15 +184,15 @@ class Sampled(NamedTuple):
 class Packed(NamedTuple):
     """A push."""
 
-    header: Any  # `PushHeader`, int64 [fields]
+    header: Any  # `PushHeader` and what the worker has seen (see `moments`), int64
     messages: Any  # the part of the vector of each server, uint8
 
     @classmethod
-    def specs(cls, num_ps: int) -> "Packed":
-        """Of a push to so many servers."""
+    def specs(cls, sizes: Sizes) -> "Packed":
+        """Of a run of these sizes."""
+        numbers = len(PushHeader._fields) + moments.num_numbers(sizes.num_moments)
         return cls(
-            header=Spec((len(PushHeader._fields),), np.int64),
-            messages=[Spec((None,), np.uint8)] * num_ps,
+            header=Spec((numbers,), np.int64), messages=[Spec((None,), np.uint8)] * sizes.num_ps
         )
 
 

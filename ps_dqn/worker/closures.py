@@ -67,11 +67,13 @@ class Closures:
         self._store = store
         self._network = network
         num_slots = local_optimizer_slots(config)
-        sizes = calls.Sizes(store.num_workers, store.num_ps, network.num_parameters, num_slots)
+        sizes = calls.Sizes(
+            store.num_workers, store.num_ps, network.num_parameters, num_slots, network.num_moments
+        )
         session, log_id = np.int64(store.session), np.int64(store.log_id)
         self.rejoin = calls.Rejoin(session, log_id, run_id, config.to_json(), np.array(sizes))
         self._requests = calls.requests(store.num_ps)
-        self._packed = Packed.specs(store.num_ps)
+        self._packed = Packed.specs(sizes)
         self._pulled = Pulled.specs(network.num_parameters)
         acting = self._acting(config.environment.envs_per_worker)
         self._plan = Plan.specs(sizes, acting)

@@ -101,9 +101,9 @@ class KeptPushes:
         self._nbytes = 0
 
     def table(self) -> np.ndarray:
-        """Number, kind, version and header of each, int64 [pushes, COLUMNS]."""
+        """Number, kind, version and header of each, int64 [pushes, COLUMNS and moments]."""
         lines = [[push.number, push.kind, push.version, *push.header] for push in self._pushes]
-        return np.array(lines, np.int64).reshape(-1, COLUMNS)
+        return np.array(lines, np.int64) if lines else np.zeros((0, COLUMNS), np.int64)
 
     def several(self, first: int, most_bytes: int = SENT_BYTES) -> list[np.ndarray]:
         """Some that follow each other, from one that has its vector on.

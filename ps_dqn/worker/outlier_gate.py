@@ -4,6 +4,10 @@ import math
 
 import numpy as np
 
+from ps_dqn.config import ParameterServer
+from ps_dqn.learning.result import Learned
+from ps_dqn.worker.tally import Tally
+
 # The share of the newest loss in the running mean and variance.
 SHARE = 0.02
 # Losses seen before any is called an outlier.
@@ -42,6 +46,27 @@ class OutlierGate:
         admitted = loss <= limit
         self._in_a_row = 0 if admitted else self._in_a_row + 1
         return admitted
+
+
+class Admission:
+    """Says of what was learned whether it is pushed, and counts it."""
+
+    def __init__(self, options: ParameterServer, tally: Tally):
+        """Admits by `outlier_gate`; counts in the tally."""
+        self._gate, self._updates = OutlierGate(options.outlier_gate), options.local_updates
+        self._tally = tally
+
+    def admits(self, learned: Learned) -> bool:
+        """Whether it is finite and no outlier."""
+        is_finite = are_finite(learned.vector, learned.slots, learned.td_loss)
+        is_admitted = is_finite and self._gate.admits(float(learned.td_loss) / self._updates)
+        if not is_admitted:
+            self._tally.add("withheld_outliers" if is_finite else "withheld_not_finite")
+        self._tally.add("updates", self._updates)
+        if is_finite:
+            for name in ("td_loss", "q_values", "grad_norm"):
+                self._tally.add(name, float(getattr(learned, name)))
+        return is_admitted
 
 
 def are_finite(*arrays: np.ndarray) -> bool:

@@ -25,6 +25,7 @@ LONGEST_WAIT_BESIDE = 0.5
 # It gives its closure back after this long without anything else to do, so that the coordinator can
 # go on with others.
 PATIENCE = 2.0
+NOTHING_SEEN = np.zeros(0, np.int64)
 
 
 class Parameters(NamedTuple):
@@ -148,6 +149,7 @@ class ParameterClient:
         env_steps: int,
         episodes: int,
         learning_rate: float,
+        seen: np.ndarray = NOTHING_SEEN,
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """The next push.
 
@@ -158,9 +160,11 @@ class ParameterClient:
             env_steps: environment steps since the last push.
             episodes: finished episodes since the last push.
             learning_rate: step size of a gradient.
+            seen: of the environments since the last push, int64: see `moments`.
 
         Returns:
-            The push's header, int64, and the part of the vector of each server, uint8.
+            The push's header and what was seen, int64, and the part of the vector of each server,
+            uint8.
         """
         # What a closure of an earlier session has learned belongs to no push of this one.
         session = self._session if self._has_begun else messages.NO_SESSION
@@ -175,7 +179,7 @@ class ParameterClient:
             packed = [messages.pack_vector(part, "float32") for part in self._parts(vector)]
         else:
             packed = self._pack_lossy(vector + self._residual)
-        header = messages.pack(numbers)
+        header = np.append(messages.pack(numbers), seen)
         if self._keeps_pushes and self._has_begun:
             self.kept.add(header, packed)
         self.bytes_pushed += sum(header.nbytes + len(message) for message in packed)

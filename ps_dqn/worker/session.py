@@ -17,6 +17,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.learning.result import Learned
+from ps_dqn.moments import Moments
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.ledger import WorkerLedger
@@ -37,7 +38,7 @@ from ps_dqn.worker.calls import (
     Tickets,
 )
 from ps_dqn.worker.departure import Departure
-from ps_dqn.worker.outlier_gate import OutlierGate, are_finite
+from ps_dqn.worker.outlier_gate import Admission
 from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 from ps_dqn.worker.push_under_way import PushUnderWay
 from ps_dqn.worker.recovery import Recovery
@@ -78,7 +79,6 @@ class Session:
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
         keeps = config.faults.snapshot_period > 0
         self._client = ParameterClient(config.parameter_server, session, worker, shards, keeps)
-        self._gate = OutlierGate(config.parameter_server.outlier_gate)
         self._no_parameters = np.zeros(sizes.num_parameters, np.float32)
         shape = (sizes.num_slots, sizes.num_parameters)
         self._slots, self._slot_steps = np.zeros(shape, np.float32), 0
@@ -93,9 +93,12 @@ class Session:
         self._is_learning = False  # the minibatches of this push are drawn
         self._is_finished = False  # the closure is to end without another push
         self._env_steps = self._episodes = 0  # collected before this push, and not pushed yet
+        self._num_moments = sizes.num_moments
+        self._seen = Moments(self._num_moments)  # likewise
         self._parameters: Parameters | None = None  # pulled, and no plan made for them yet
         self._errors: np.ndarray | None = None  # learned from, and not told to replay yet
         self.tally, self._departure = Tally(), Departure()
+        self._admission = Admission(config.parameter_server, self.tally)
         self.recovery = Recovery(self._client, self.tally, log_id)
         self._ledger, self._closures = WorkerLedger(), 0
         self.figures = self._figures()
@@ -199,17 +202,11 @@ class Session:
         self._push.packed()
         updates = self._config.parameter_server.local_updates
         self._errors = learned.errors
-        is_finite = are_finite(learned.vector, learned.slots, learned.td_loss)
-        is_admitted = is_finite and self._gate.admits(float(learned.td_loss) / updates)
-        if is_admitted:
+        # Until the servers have heard of the environments, nothing is as it will be.
+        is_settled = self._counters.env_steps > 0 or not self._num_moments
+        is_admitted = self._admission.admits(learned) and is_settled
+        if is_admitted:  # otherwise the optimizer forgets it too: its slots may be damaged
             self._slots, self._slot_steps = learned.slots, self._slot_steps + updates
-        else:
-            # The optimizer forgets it too: its slots may be damaged.
-            self.tally.add("withheld_outliers" if is_finite else "withheld_not_finite")
-        self.tally.add("updates", updates)
-        if is_finite:
-            for name in ("td_loss", "q_values", "grad_norm"):
-                self.tally.add(name, float(getattr(learned, name)))
         kind = Kind.APPLIED if is_admitted else Kind.WITHHELD
         header, packed = self._client.pack(
             learned.vector,
@@ -218,8 +215,10 @@ class Session:
             self._env_steps,
             self._episodes,
             self._scheduled.learning_rate,
+            self._seen.as_numbers(),
         )
         self._env_steps = self._episodes = 0
+        self._seen = Moments(self._num_moments)
         self.tally.lap_beside("gradient")
         return Packed(header, packed)
 
@@ -295,6 +294,7 @@ class Session:
         gathered = self.actor.take_gathered()
         self._env_steps += gathered.env_steps
         self._episodes += len(gathered.returns)
+        self._seen.merge(gathered.seen)
         self.tally.returns.extend(gathered.returns)
         for name, count in gathered.counts().items():
             self.tally.add(name, count)

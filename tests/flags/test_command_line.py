@@ -53,17 +53,20 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("replay_compression", "lz4"): {"replay_memory": "1GiB"},
     ("replay", "rollout"): {"target_update_period": 0, "double_dqn": False, "n_step": 1},
 }
+NOT_NORMALIZED = {"normalize_observations": False, "normalize_returns": False}
 # Together, these experiments have every option with a value that is not its default: what each
 # says first, for there are options that do not go together.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "synchronous": {
         "aggregation": "sync",
         "num_envs_per_worker": None,
+        "pull_wire_dtype": "float32",  # which means travel in
         "replay": "recent",
         "munchausen": False,
         "value_distribution": "none",
     },
     "robust": {
+        **NOT_NORMALIZED,
         "aggregation": "trimmed_mean",
         "outer_optimizer": "nesterov",
         "vectorization": "async",
@@ -71,12 +74,14 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "munchausen": {
+        **NOT_NORMALIZED,
         "aggregation": "async",
         "loss": "huber",
         "value_rescaling": False,
         "value_distribution": "iqn",
     },
     "categorical": {
+        **NOT_NORMALIZED,
         "loss": "huber",
         "optimizer": "rmsprop",
         "value_rescaling": False,
@@ -84,6 +89,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "rollout": {
+        **NOT_NORMALIZED,
         "replay": "rollout",
         "overlap": "auto",
         "target_update_period": 0,

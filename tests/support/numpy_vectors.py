@@ -3,6 +3,7 @@
 import numpy as np
 
 from ps_dqn.config import Config
+from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.parameter_server.rule import Numbers, Rule
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.parameter_server.target import TargetRule
@@ -38,9 +39,13 @@ class NumpyVectors:
             self._online, self._average, self._slots, combined.vector, numbers
         )
         if copies_target:
-            self._target = self._online
+            self._target = self._online.copy()
         elif share:
             self._target = self._target + share * (self._online - self._target)
+
+    def put(self, values: np.ndarray) -> None:
+        for vector in (self._online, self._target, self._average):
+            vector[: len(values)] = values
 
     def online(self) -> np.ndarray:
         return self._online
@@ -64,7 +69,13 @@ class NumpyVectors:
 
 
 def make_shard(
-    config: Config, session: int, num_ps: int, num_workers: int, initial: np.ndarray
+    config: Config,
+    session: int,
+    num_ps: int,
+    num_workers: int,
+    initial: np.ndarray,
+    normalizing: Normalizing | None = None,
 ) -> Shard:
     """A shard of NumPy arrays."""
-    return Shard(config, session, num_ps, num_workers, NumpyVectors(config, initial))
+    held = NumpyVectors(config, initial)
+    return Shard(config, session, num_ps, num_workers, held, normalizing)

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import ParameterClient
+from ps_dqn.worker.parameter_client import NOTHING_SEEN, ParameterClient
 from support.numpy_vectors import make_shard
 from support.single_server import SESSION, make_config
 
@@ -14,13 +15,29 @@ SIZE = 7  # not a multiple of the numbers of servers
 class Servers:
     """Shards, of zeros if not said otherwise, and the calls that a `ParameterStore` makes."""
 
-    def __init__(self, num_ps: int, num_workers: int = 1, initial=None, session=SESSION, **options):
+    def __init__(
+        self,
+        num_ps: int,
+        num_workers: int = 1,
+        initial=None,
+        session=SESSION,
+        num_moments: int = 0,
+        **options,
+    ):
         self.config = make_config(**options)
         initial = np.zeros(SIZE, np.float32) if initial is None else initial
         self.sizes = messages.shard_sizes(len(initial), num_ps)
+        has_returns, starts = self.config.value.normalize_returns, np.cumsum([0, *self.sizes])
         self.shards = [
-            make_shard(self.config, session, num_ps, num_workers, part)
-            for part in np.split(initial, np.cumsum(self.sizes)[:-1])
+            make_shard(
+                self.config,
+                session,
+                num_ps,
+                num_workers,
+                part,
+                Normalizing(num_moments, has_returns, int(start)),
+            )
+            for part, start in zip(np.split(initial, starts[1:-1]), starts, strict=False)
         ]
 
     def connect(self, worker: int) -> ParameterClient:
@@ -42,8 +59,10 @@ class Servers:
         for shard in self.shards[1:]:
             shard.follow(verdict)
 
-    def push(self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED) -> Verdict:
-        header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1)
+    def push(
+        self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED, seen=NOTHING_SEEN
+    ) -> Verdict:
+        header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1, seen)
         verdict = self.decide(header, self.stage(header, packed))
         self.follow(verdict)
         return messages.unpack(Verdict, verdict)

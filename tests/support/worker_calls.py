@@ -51,7 +51,7 @@ class Worker:
             log_id=np.int64(run),
             run_id=f"run_{run}".encode(),
             config=self.config.to_json().encode(),
-            sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS)),
+            sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS, 0)),
             tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),
         )
         self.ticket += 10

@@ -13,7 +13,7 @@ OTHER = RUN + 1
 
 
 def rejoin(worker: Worker, log_id: int = RUN, run_id: bytes = b"run_77") -> np.ndarray:
-    sizes = np.array(worker.host._whose[2] if worker.host._whose else Sizes(1, 1, 1, 1))
+    sizes = np.array(worker.host._whose[2] if worker.host._whose else Sizes(1, 1, 1, 1, 0))
     config = worker.config.to_json().encode()
     return worker.call("rejoin", np.int64(OTHER), np.int64(log_id), run_id, config, sizes)
 

@@ -1,0 +1,43 @@
+"""The small problems of the docs' tables: they are environments, and their rules beat chance."""
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+from support.problems.crossing import Crossing
+from support.problems.room import Room
+from support.problems.workshop import Workshop
+
+# What the rule is worth, an episode, to within what 30 episodes tell.
+WORTH = {Room: (-100, -65), Crossing: (-140, -105), Workshop: (-14, -4)}
+
+
+def played(env: gymnasium.Env, follows_rule: bool) -> float:
+    """The mean return of 30 episodes."""
+    total = 0.0
+    for seed in range(30):
+        _, info = env.reset(seed=seed)
+        env.action_space.seed(seed)
+        is_over = False
+        while not is_over:
+            mask = info.get("action_mask")
+            has_choice = mask is not None and mask.any()
+            action = env.action_space.sample(mask if has_choice else None)
+            if follows_rule:
+                action = env.unwrapped.rule()  # type: ignore[attr-defined]
+            _, reward, terminated, is_over, info = env.step(action)
+            assert not terminated
+            total += float(reward)
+    return total / 30
+
+
+@pytest.mark.parametrize("problem", WORTH, ids=lambda problem: problem.__name__)
+def test_the_rule_is_worth_what_the_docs_say_and_more_than_chance(problem: type) -> None:
+    low, high = WORTH[problem]
+    worth = played(problem(), follows_rule=True)
+    assert low < worth < high
+    assert worth > 2 * played(problem(), follows_rule=False)
+
+
+@pytest.mark.parametrize("problem", WORTH, ids=lambda problem: problem.__name__)
+def test_it_is_an_environment_as_gymnasium_wants_it(problem: type) -> None:
+    check_env(problem(), skip_render_check=True)

@@ -1,0 +1,1 @@
+"""Small environments that nobody tuned for, as people write them: in units of their own."""
