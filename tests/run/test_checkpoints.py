@@ -42,6 +42,18 @@ def test_the_first_checkpoints_had_no_sequential_updates(tmp_path: pathlib.Path)
     assert (loaded.state.online == state(70).online).all()
 
 
+def test_what_was_seen_of_the_environments_is_saved(tmp_path: pathlib.Path) -> None:
+    seen = np.array([3.0, 0.1, -0.2, 4.0, 5.0]).view(np.int64)
+    saved = dataclasses.replace(state(70), moments=seen)
+    path = Checkpoints(tmp_path, keep=3).save_newest(saved, seconds=1.0)
+    assert checkpoints.load(path).state.moments.tolist() == seen.tolist()
+    # Those before had none.
+    with np.load(path) as data:
+        fields = {name: data[name] for name in data.files if name != "moments"}
+    np.savez(path, **fields)
+    assert checkpoints.load(path).state.moments.tolist() == []
+
+
 def test_nothing_saved_is_none(tmp_path: pathlib.Path) -> None:
     assert Checkpoints(tmp_path, keep=3).newest() is None
     assert Checkpoints(tmp_path, keep=3).best() is None
