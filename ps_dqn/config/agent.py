@@ -57,8 +57,9 @@ class Environment:
     vectorization: str = option(
         "auto",
         "How a worker steps its environments: all in one process (sync), one process each "
-        "(async), or the environment's own vector form where it has one, else sync (auto).",
-        choices=("auto", "sync", "async"),
+        "(async), the environment's own vector form where it has one, else sync (auto); or "
+        "EnvPool's environment of this name, in C++ (envpool).",
+        choices=("auto", "sync", "async", "envpool"),
     )
     env_timeout: float = option(
         60.0,

@@ -14,7 +14,7 @@ from gymnasium.wrappers import FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import listed, masks, named, parts, specification
+from ps_dqn.environments import listed, masks, named, parts, pool, specification
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -139,6 +139,8 @@ def _make(
     Those that the user names come first, then those that make a list of its actions and put its
     masks into infos, then the guard, then what its observations lack.
     """
+    if config.vectorization == "envpool":
+        return pool.make(config, num_envs, kwargs)
     env_id, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization
     if own and mode is None:

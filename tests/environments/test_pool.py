@@ -1,0 +1,116 @@
+"""EnvPool's environments, stepped in C++."""
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ps_dqn import environments
+from ps_dqn.config import Config, Environment
+from ps_dqn.environments import Environments, EnvironmentSpec
+from ps_dqn.errors import UsageError
+from ps_dqn.worker.actor import Evaluation
+
+pytest.importorskip("envpool")
+# Its own spaces lose precision that nobody needs.
+pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered:UserWarning")
+
+
+def pool(env_id: str = "CartPole-v1", **values: Any) -> Environment:
+    return Environment(env_id=env_id, vectorization="envpool", **values)
+
+
+def test_it_is_described_like_gymnasiums() -> None:
+    found = environments.describe(pool())
+    assert found == EnvironmentSpec((4,), np.dtype(np.float32), 2, 475.0)
+    assert found == environments.describe(Environment(env_id="CartPole-v1"))
+
+
+def test_steps_are_the_same_as_gymnasiums(opened: Callable[..., Environments]) -> None:
+    ours, theirs = opened(pool(), 3), opened(Environment(env_id="CartPole-v1"), 3)
+    rng = np.random.default_rng(0)
+    for envs in (ours, theirs):
+        envs.reset(seed=0)
+    real = 0
+    for _ in range(60):
+        step = ours.step(rng.integers(2, size=3))
+        following = step.observations + np.stack(
+            [0.02 * step.observations[:, 1], 0 * step.rewards, 0.02 * step.observations[:, 3],
+             0 * step.rewards], axis=1,
+        )  # fmt: skip
+        is_real = step.is_transition
+        real += is_real.sum()
+        # A place goes on with its speed, whatever was done; a reset begins anywhere.
+        np.testing.assert_allclose(
+            step.next_observations[is_real][:, [0, 2]], following[is_real][:, [0, 2]], atol=1e-5
+        )
+        assert (step.rewards[is_real] == 1).all()
+        assert step.final_envs.size == 0
+    assert 100 < real < 180, "some steps are resets"
+
+
+def test_the_seed_decides_and_no_two_are_alike(opened: Callable[..., Environments]) -> None:
+    first, again, other = (opened(pool(), 2, seed).observations for seed in (5, 5, 6))
+    assert (first == again).all()
+    assert not (first == other).any()
+    assert not (first[0] == first[1]).any()
+
+
+def test_evaluations_depend_on_the_seed_alone() -> None:
+    config = Config.from_values({"env_id": "CartPole-v1", "vectorization": "envpool"})
+    evaluation, returns = Evaluation(config, 4), []
+    for _ in range(2):
+        playing = evaluation.begin(7)
+        while playing.episodes:
+            playing = evaluation.step(np.ones(4, np.int32), playing.state)
+        returns.append(evaluation.end().returns.tolist())
+    assert returns[0] == returns[1]
+    evaluation.environments.close()
+
+
+def test_time_limits_are_truncations(opened: Callable[..., Environments]) -> None:
+    envs = opened(pool(env_kwargs='{"max_episode_steps": 3}'), 2)
+    steps = [envs.step(np.array([i % 2, i % 2])) for i in range(4)]
+    assert [step.truncated.tolist() for step in steps] == [[False] * 2, [False] * 2, [True] * 2,
+                                                           [False] * 2]  # fmt: skip
+    assert not any(step.terminated.any() for step in steps)
+    assert not steps[3].is_transition.any()
+
+
+def test_frames_of_atari_are_stacked_by_itself() -> None:
+    found = environments.describe(pool("Pong-v5", frame_stack=4))
+    assert (found.observation_shape, found.observation_dtype) == ((4, 84, 84), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (pool("ALE/Pong-v5"), "EnvPool has none of this name .*Pong-v5"),
+        (pool("no such thing"), "--env_id=no such thing: EnvPool has none of this name"),
+        (pool("Pendulum-v1"), "--env_id=Pendulum-v1: its actions are Box"),
+        (pool("Taxi-v3"), r"--env_id=Taxi-v3: its observations are Discrete\(500\)"),
+        (pool(env_wrappers="a.b:C"), "--env_wrappers=a.b:C: EnvPool's environments"),
+        (pool(frame_stack=4), "--frame_stack=4: EnvPool's observations here have the shape"),
+        (pool("Pong-v5", env_kwargs='{"reward_clip": true}'), "it would limit the scores too"),
+        (pool(env_kwargs='{"nonsense": 1}'), "--env_id=CartPole-v1: cannot be made .*nonsense"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_is_said(options: Environment, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        environments.describe(options)
+
+
+def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "envpool":
+            raise ImportError(name)
+        return there(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UsageError, match=r'pip install "ps-dqn\[envpool\]"'):
+        environments.describe(pool())
