@@ -87,14 +87,16 @@ class Run:
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self.lines: list[str] = []
-        self._began = threading.Event()
+        self._trains, self._has_begun = threading.Event(), False
         threading.Thread(target=self._read, daemon=True).start()
         self.seen: set[int] = set()  # every process that it ever had, as far as looked at
         self.held: list[Held] = []
         threading.Thread(target=self._look, daemon=True).start()
 
     def wait_until_it_trains(self) -> None:
-        if not self._began.wait(180) or self.process.poll() is not None:
+        """Returns once it says how it trains, from now on."""
+        self._trains.clear()
+        if not self._trains.wait(180) or self.process.poll() is not None:
             raise RuntimeError("\n".join(self.lines))
 
     def tasks(self) -> dict[str, int]:
@@ -119,7 +121,7 @@ class Run:
         while self.process.poll() is None:
             pids = [self.process.pid, *_children(self.process.pid)]
             self.seen.update(pids)
-            if self._began.is_set():
+            if self._has_begun:
                 self.held.append(_held(pids))
             time.sleep(LOOK_SECONDS)
 
@@ -127,8 +129,9 @@ class Run:
         for line in self.process.stdout or ():
             self.lines.append(line.rstrip())
             if " updates/s " in line:
-                self._began.set()
-        self._began.set()
+                self._has_begun = True
+                self._trains.set()
+        self._trains.set()
 
 
 def measure(options: argparse.Namespace, seed: int, period: float, flags: list[str]) -> dict:
@@ -153,6 +156,8 @@ def measure(options: argparse.Namespace, seed: int, period: float, flags: list[s
         early, late = (
             _medians(run.held[part]) for part in (slice(tenth, 2 * tenth), slice(-tenth, None))
         )
+        if faults:
+            run.wait_until_it_trains()  # a coordinator that stands still would write no summary
         code = run.end()
         summary = json.loads((run.folder / "summary.json").read_text())
     row = dict.fromkeys(COLUMNS, "") | {name: summary[name] for name in FIGURES}
