@@ -112,6 +112,7 @@ def test_a_server_may_be_lost_as_often_as_it_has_worked_in_between(
         assert process
         os.kill(process, signal.SIGKILL)
         real.until(lambda n=i: running.count("goes on at") == n + 1, 120, running.text)
+    real.until(lambda: newest() > seen, 120, running.text)
     assert running.count("updates/s") == 0
     os.kill(running.pid, signal.SIGTERM)
     assert running.ended(60) == signals.START_AGAIN, running.text
