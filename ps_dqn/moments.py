@@ -62,11 +62,6 @@ def num_numbers(size: int) -> int:
     return 1 + 2 * size if size else 0
 
 
-def head_size(num_quantities: int, num_returns: int) -> int:
-    """Numbers at the head of a parameter vector, for F and R."""
-    return 2 * num_quantities + num_returns
-
-
 def head(moments: Moments, num_returns: int) -> np.ndarray:
     """The head of the parameter vector: F means, F scales, R scales of rewards; float32.
 

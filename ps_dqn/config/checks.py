@@ -176,12 +176,12 @@ def _check_values(config: Topics) -> None:
         "normalize_returns": value.normalize_returns,
     }
     dtype = config.parameter_server.pull_wire_dtype
-    if any(wanted.values()) and dtype != "float32":
-        flag = next(name for name, is_wanted in wanted.items() if is_wanted)
-        raise UsageError(
-            f"--pull_wire_dtype={dtype}: would round the means of --{flag}=true, which travel with "
-            f"the parameters; leave one of them out"
-        )
+    for flag, is_wanted in wanted.items():
+        if is_wanted and dtype != "float32":
+            raise UsageError(
+                f"--pull_wire_dtype={dtype}: would round the means of --{flag}=true, which travel "
+                f"with the parameters; leave one of them out"
+            )
     if value.munchausen and distribution == "c51":
         raise UsageError(
             "--munchausen=true: adds another number to each action's return, for which c51 has no "

@@ -140,6 +140,7 @@ def _make(
     masks into infos, then the guard, then what its observations lack.
     """
     if config.vectorization == "envpool":
+        _refuse_clipping(kwargs, "reward_clip")
         return pool.make(config, num_envs, kwargs)
     env_id, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization
@@ -154,7 +155,8 @@ def _make(
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
     if mode is None and own_form is not None and not lists and not wrappers:
         if own_form == _ALE:
-            kwargs = _with_whole_rewards(kwargs)
+            _refuse_clipping(kwargs, "reward_clipping")
+            kwargs["reward_clipping"] = False
         return gymnasium.make_vec(env_id, num_envs, **kwargs)
     if folder is not None:
         recipe = {
@@ -171,13 +173,12 @@ def _make(
     )
 
 
-def _with_whole_rewards(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _refuse_clipping(kwargs: dict[str, Any], name: str) -> None:
     """Scores are the game's own; what is learned from is limited later."""
-    if kwargs.get("reward_clipping"):
+    if kwargs.get(name):
         raise UsageError(
-            "--env_kwargs, reward_clipping=true: it would limit the scores too; say --reward_clip=1"
+            f"--env_kwargs, {name}=true: it would limit the scores too; say --reward_clip=1"
         )
-    return {**kwargs, "reward_clipping": False}
 
 
 def _wrappers(config: Environment, space: gymnasium.Space) -> list[named.Wrap]:

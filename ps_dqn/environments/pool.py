@@ -16,8 +16,6 @@ from ps_dqn.config import Environment
 from ps_dqn.errors import UsageError
 
 FLAG = "--vectorization=envpool"
-# What limits a score, and which option limits what is learned from.
-_CLIPS = "reward_clip"
 
 
 class Pool(VectorEnv):
@@ -85,10 +83,6 @@ def make(config: Environment, num_envs: int, kwargs: dict[str, Any]) -> Pool:
         raise UsageError(
             f"--env_wrappers={config.env_wrappers}: EnvPool's environments are not in Python and "
             f"cannot be wrapped: leave it out, or {FLAG}"
-        )
-    if kwargs.get(_CLIPS):
-        raise UsageError(
-            f"--env_kwargs, {_CLIPS}=true: it would limit the scores too; say --reward_clip=1"
         )
     pool = Pool(config.env_id, num_envs, kwargs)
     try:

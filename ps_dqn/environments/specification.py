@@ -45,12 +45,18 @@ class EnvironmentSpec:
         return math.prod(self.frames) * sum(math.prod(part.read_shape) for part in self.parts)
 
     @property
+    def quantities_of(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of what has a scale of its own, no bytes and no things: of each part, by name."""
+        if self.parts:
+            quantities = (part for part in self.parts if part.is_quantity)
+            return {part.name: (*self.frames, *part.shape) for part in quantities}
+        is_quantity = self.observation_dtype == np.float32
+        return {"": self.observation_shape} if is_quantity else {}
+
+    @property
     def num_quantities(self) -> int:
-        """Numbers of an observation that have a scale of their own: no bytes, no things."""
-        if not self.parts:
-            return self.num_inputs if self.observation_dtype == np.float32 else 0
-        of_parts = (math.prod(part.shape) for part in self.parts if part.is_quantity)
-        return math.prod(self.frames) * sum(of_parts)
+        """Numbers of an observation that have a scale of their own."""
+        return sum(map(math.prod, self.quantities_of.values()))
 
     def quantities(self, observations: np.ndarray) -> np.ndarray:
         """Those numbers, part after part.

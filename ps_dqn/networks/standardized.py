@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.environments.parts import Part
 from ps_dqn.errors import UsageError
 from ps_dqn.networks import inputs
 from ps_dqn.networks.inputs import Given
@@ -28,9 +27,12 @@ class Standardized:
         Raises:
             UsageError: there is none.
         """
-        shapes = {}
-        if network.normalize_observations:
-            shapes = _shapes(environment)
+        shapes = environment.quantities_of if network.normalize_observations else {}
+        if network.normalize_observations and not shapes:
+            raise UsageError(
+                f"--normalize_observations=true: has no effect, the observations have no "
+                f"quantities ({environment.describe_observation()}): leave it out"
+            )
         self._layers = {name: Standardize() for name in shapes}
         for name, shape in shapes.items():
             self._layers[name].build((None, *shape))
@@ -57,17 +59,3 @@ class Standardized:
     def rewards(self, rewards: tf.Tensor) -> tf.Tensor:
         """Rewards, or sums of them, as they are learned from."""
         return rewards if self._reward_scale is None else rewards * self._reward_scale
-
-
-def _shapes(environment: EnvironmentSpec) -> dict[str, tuple[int, ...]]:
-    """Of each part that has quantities, by its name."""
-    shape, dtype = environment.observation_shape, environment.observation_dtype
-    whole = Part("", shape, dtype)
-    parts = environment.parts or (whole,)
-    if not any(part.is_quantity for part in parts):
-        raise UsageError(
-            f"--normalize_observations=true: has no effect, the observations have no quantities "
-            f"({environment.describe_observation()}): leave it out"
-        )
-    frames = environment.frames if environment.parts else ()
-    return {part.name: (*frames, *part.shape) for part in parts if part.is_quantity}
