@@ -26,6 +26,8 @@ from ps_dqn.wire import asking
 
 # From one look at all of them to the next (seconds).
 PERIOD = 0.5
+# Of a task that takes its time to start people hear this often (seconds).
+REMINDER = 10.0
 
 
 class Watchdog:
@@ -56,6 +58,7 @@ class Watchdog:
         self.peers: dict[Task, Peer] = {}  # where others start them
         # Tasks that were given up, and do not answer yet; the processes of those that are ours.
         self._silent: dict[Task, int] = {}
+        self._starting: dict[Task, float] = {}  # silent for how long when next told of (seconds)
         self._in_flight: InFlight | None = None
         self._overdue: set[int] = set()  # workers that were given up with the closure they have
         self._unheard: set[Task] = set()  # tasks that were given up with what they are asked
@@ -100,6 +103,8 @@ class Watchdog:
         for task, seconds in silent.items():
             if task in self._silent or seconds > self._answer_seconds(task):
                 self._on_silent(task, seconds)
+        for task in self._starting.keys() - silent.keys():
+            del self._starting[task]
         for task in self._silent.keys() - silent.keys():
             del self._silent[task]
             self._failures.answers(task)
@@ -179,6 +184,9 @@ class Watchdog:
         if self._stopped.is_set():
             return
         if self._cluster is not None and self._cluster.may_be_starting(task, seconds):
+            if seconds >= self._starting.setdefault(task, REMINDER):
+                self._starting[task] = seconds + REMINDER
+                self._say(f"{task} has not answered for {seconds:.0f} s: it is still starting")
             return
         process = 0 if self._cluster is None else self._cluster.pid(task)
         if self._silent.get(task) != process:

@@ -85,11 +85,25 @@ def test_a_silent_local_task_is_ended_once(monkeypatch):
 def test_a_task_that_is_being_started_has_time(monkeypatch):
     case = Case(monkeypatch, is_local=True)
     case.starting = {PS}
-    case.answers(ps=30.0)
+    for silent in (9.0, 12.0, 13.0, 21.0, 30.0):
+        case.answers(ps=silent)
     assert case.killed == []
+    assert case.said == [
+        "parameter server 0 has not answered for 12 s: it is still starting",
+        "parameter server 0 has not answered for 30 s: it is still starting",
+    ]
     case.starting = set()
     case.answers(ps=31.0)
     assert case.killed == [PS]
+
+
+def test_people_hear_anew_of_a_task_that_starts_a_second_time(monkeypatch):
+    case = Case(monkeypatch, is_local=True)
+    case.starting = {PS}
+    for _ in range(2):
+        case.answers(ps=11.0)
+        case.answers()
+    assert case.said == 2 * ["parameter server 0 has not answered for 11 s: it is still starting"]
 
 
 def test_a_task_that_was_ended_and_never_comes_up_is_ended_again(monkeypatch):

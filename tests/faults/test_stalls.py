@@ -79,7 +79,7 @@ def test_a_local_parameter_server_that_stands_still_is_replaced(
 
     running.line_with("parameter server 1 has not answered for ", 60)
     running.line_with("parameter server 1 was killed by SIGKILL; started again (1 of 5)", 60)
-    assert running.line_with("goes on at ", 60).endswith("none is missing")
+    assert running.line_with("goes on at ", 180).endswith("none is missing")
     goes_on(running)
     ends_well(running, tmp_path)
     processes.all_gone(10)
