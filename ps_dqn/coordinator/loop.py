@@ -14,7 +14,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator.cautions import Cautions
-from ps_dqn.coordinator.dispatch import LOST, Schedule
+from ps_dqn.coordinator.dispatch import LOST, Outcome, Schedule
 from ps_dqn.coordinator.env_failures import EnvFailures
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.rounds import Rounds
@@ -144,19 +144,24 @@ class Training:
             self._schedule.submit("train", self._closures.train, [tickets])
 
     def _hear(self) -> None:
+        """Waits for what has ended, and hears all of it before anything is shown."""
         outcome = self._schedule.next(TICK_SECONDS)
-        if outcome is not None:
-            handlers: dict[str, Callable[[Any], None]] = {
-                "train": self._on_report,
-                "freeze": self._on_frozen,
-                "evaluation": self._on_evaluation,
-                LOST: self._on_loss,
-            }
-            if outcome.kind == "train":
-                self._window.close(Tickets(*map(int, outcome.args[0])).first)
-            handlers[outcome.kind](outcome.value)
+        while outcome is not None:
+            self._take(outcome)
+            outcome = self._schedule.next(0.0)
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
+
+    def _take(self, outcome: Outcome) -> None:
+        handlers: dict[str, Callable[[Any], None]] = {
+            "train": self._on_report,
+            "freeze": self._on_frozen,
+            "evaluation": self._on_evaluation,
+            LOST: self._on_loss,
+        }
+        if outcome.kind == "train":
+            self._window.close(Tickets(*map(int, outcome.args[0])).first)
+        handlers[outcome.kind](outcome.value)
 
     def _on_report(self, value: np.ndarray | None) -> None:
         if value is None:
@@ -264,15 +269,16 @@ class Training:
         self._progress.interval = Interval(now)
 
     def _tick(self) -> None:
-        """What depends on the clock: looks after tasks, saves, shows."""
+        """What depends on the clock: shows, looks after tasks, saves."""
         self._ticked = time.perf_counter()
+        # At first, for the others take their time: rates are of all that was heard until now.
+        self._observer.show(self._figures())
+        if self.seconds - self._progress.recent.started > self._observer.moments:
+            self._progress.recent = Interval(self.seconds)
         for line in self._tasks.check():
             self._observer.say(line)
         if self._saving.now_and_then(self.seconds):
             self._observer.saved()
-        self._observer.show(self._figures())
-        if self.seconds - self._progress.recent.started > self._observer.moments:
-            self._progress.recent = Interval(self.seconds)
 
     def _figures(self) -> RunFigures:
         """The run as it is now."""

@@ -1,4 +1,4 @@
-"""What the loop decides after an evaluation: whether the task is solved, and what is the best."""
+"""What the loop decides after an evaluation, and what it has heard before it shows anything."""
 
 import pathlib
 
@@ -6,6 +6,8 @@ import pytest
 from support.scripted_run import ScriptedRun, training
 
 from ps_dqn.config import Config
+from ps_dqn.coordinator import loop
+from ps_dqn.coordinator.dispatch import Outcome
 from ps_dqn.coordinator.loop import Result
 from ps_dqn.run.checkpoints import Checkpoints
 
@@ -66,3 +68,27 @@ def test_closures_follow_from_what_reports_say(tmp_path: pathlib.Path) -> None:
     assert pushes[:6] == [4, 4, 4, 4, 64, 64]
     assert [each.first for each in scripted.tickets[:6]] == [1, 5, 9, 13, 17, 81]
     assert [each.oldest for each in scripted.tickets[:6]] == [1, 1, 1, 1, 5, 9]
+
+
+def test_all_that_has_come_is_heard_before_rates_are_shown(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports that wait while a checkpoint is saved would else be of the instant after it."""
+
+    class Ready(ScriptedRun):
+        def next(self, timeout: float) -> Outcome | None:
+            return super().next(1.0) if self._waiting else None
+
+    waiting: list[int] = []
+    scripted = Ready([BAD])
+    config = Config.from_values(
+        {"total_env_steps": 600, "eval_period": 10**6, "update_period": 0.1}
+    )
+    run = training(config, TARGET, scripted, tmp_path, num_workers=2)
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.0)
+    monkeypatch.setattr(
+        run._observer, "show", lambda _: waiting.append(scripted.outstanding("train"))
+    )
+    run.run()
+    assert len(waiting) > 2
+    assert set(waiting[1:]) == {0}

@@ -56,8 +56,9 @@ class ScriptedRun:
     def outstanding(self, kind: str) -> int:
         return sum(outcome.kind == kind for outcome in self._waiting)
 
-    def next(self, timeout: float) -> Outcome:
-        return self._waiting.popleft()
+    def next(self, timeout: float) -> Outcome | None:
+        """One at a time: whoever does not wait gets none."""
+        return self._waiting.popleft() if timeout else None
 
     def _train(self) -> np.ndarray:
         self._counters = Counters(*(sum(pair) for pair in zip(self._counters, STEP, strict=True)))
