@@ -108,7 +108,8 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
     """
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in tf.nest.flatten(outputs)]
     zeros = json.dumps([([size or 0 for size in spec.shape], spec.dtype.name) for spec in specs])
-    if tf.executing_eagerly():
+    is_eager = tf.executing_eagerly()
+    if is_eager:
         name, shapes = (np.frombuffer(text.encode(), np.uint8) for text in (method, zeros))
         arguments = list(map(local_tensor, [name, np.int32(task), shapes, *inputs]))
     else:
@@ -119,13 +120,16 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
         token=TOKEN,
         Tout=[spec.dtype for spec in specs],
     )
-    if not in_order and not tf.executing_eagerly():
+    if not in_order and not is_eager:
         operation = results[0].op
         operation.graph.experimental_acd_manager.run_independently(operation)
-    shaped = [
-        tf.ensure_shape(result, spec.shape) for result, spec in zip(results, specs, strict=True)
-    ]
-    return tf.nest.pack_sequence_as(outputs, shaped)
+    if not is_eager:
+        # A graph has to be told them. Without one it would be an operation, for which TensorFlow
+        # infers a shape while another thread receives it: it has read one that was half-written
+        # ("Shape must be rank -1 but is rank 0 for EnsureShape").
+        pairs = zip(results, specs, strict=True)
+        results = [tf.ensure_shape(result, spec.shape) for result, spec in pairs]
+    return tf.nest.pack_sequence_as(outputs, results)
 
 
 def local_tensor(value: Any) -> tf.Tensor:
