@@ -5,6 +5,8 @@ import dataclasses
 from ps_dqn.config.options import option
 
 NETWORKS = ("mlp", "nature", "minatar", "impala")
+# Of `value_distribution`: those that learn expected returns, and those that cut their range up.
+EXPECTED, ON_ATOMS = ("none", "hl_gauss"), ("c51", "hl_gauss")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,19 +148,30 @@ class Value:
 
     value_distribution: str = option(
         "none",
-        "Expected returns (none), or their distribution: on fixed atoms (c51, Bellemare et al. "
-        "2017), as fixed quantiles (qr_dqn) or as a function of the quantile (iqn) (Dabney et al. "
-        "2018).",
-        choices=("none", "c51", "qr_dqn", "iqn"),
+        "Expected returns (none), also as the mean of a histogram that is learned by cross-entropy "
+        "(hl_gauss, Farebrother et al. 2024), or the distribution of returns: on fixed atoms (c51, "
+        "Bellemare et al. 2017), as fixed quantiles (qr_dqn) or as a function of the quantile "
+        "(iqn) (Dabney et al. 2018).",
+        choices=("none", "hl_gauss", "c51", "qr_dqn", "iqn"),
     )
     num_atoms: int = option(
-        51, "Atoms of c51 (atoms).", low=2, needs={"value_distribution": ("c51",)}
+        51, "Atoms of c51, bins of hl_gauss (atoms).", low=2, needs={"value_distribution": ON_ATOMS}
     )
     v_min: float = option(
-        -10.0, "Smallest atom of c51 (return).", needs={"value_distribution": ("c51",)}
+        -10.0,
+        "Smallest atom of c51, lower end of hl_gauss (return).",
+        needs={"value_distribution": ON_ATOMS},
     )
     v_max: float = option(
-        10.0, "Largest atom of c51 (return).", needs={"value_distribution": ("c51",)}
+        10.0,
+        "Largest atom of c51, upper end of hl_gauss (return).",
+        needs={"value_distribution": ON_ATOMS},
+    )
+    hl_gauss_sigma: float = option(
+        0.75,
+        "Standard deviation that hl_gauss gives each target (widths of a bin).",
+        low=0.01,
+        needs={"value_distribution": ("hl_gauss",)},
     )
     num_quantiles: int = option(
         32,
@@ -188,7 +201,7 @@ class Value:
         "the policy that acts, with its epsilon (expected_sarsa, van Seijen et al. 2009).",
         choices=("greedy", "expected_sarsa"),
         needs={
-            "value_distribution": ("none",),
+            "value_distribution": EXPECTED,
             "munchausen": (False,),
             "replay": ("uniform", "prioritized", "recent"),
         },
@@ -230,3 +243,9 @@ class Value:
         low=1e-6,
         needs={"loss": ("huber",), "value_distribution": ("none", "qr_dqn", "iqn")},
     )
+
+    @property
+    def spans_returns(self) -> bool:
+        """Whether `v_min` and `v_max` are of the environment's own returns, learned as they are."""
+        is_as_paid = not (self.value_rescaling or self.normalize_returns)
+        return self.value_distribution in ON_ATOMS and is_as_paid

@@ -8,7 +8,7 @@ import math
 from typing import NoReturn
 
 from ps_dqn.config import capacity, scaling
-from ps_dqn.config.agent import NETWORKS, Network, Value
+from ps_dqn.config.agent import EXPECTED, NETWORKS, Network, Value
 from ps_dqn.config.run import ParameterServer
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
@@ -161,7 +161,7 @@ def _check_values(config: Topics) -> None:
             f"--loss={value.loss}: --value_distribution={distribution} has a loss of its own; "
             f"leave it out"
         )
-    if value.value_rescaling and distribution != "none":
+    if value.value_rescaling and distribution not in EXPECTED:
         raise UsageError(
             f"--value_rescaling=true: is for expected returns, not for "
             f"--value_distribution={distribution}; leave one of them out"

@@ -93,6 +93,26 @@ def categorical_loss(logits: tf.Tensor, target_probabilities: tf.Tensor) -> tf.T
     return tf.nn.softmax_cross_entropy_with_logits(target_probabilities, logits)
 
 
+def gaussian_histogram(values: tf.Tensor, ends: tf.Tensor, sigma: float) -> tf.Tensor:
+    """How much of a Gaussian around each value falls into each bin (HL-Gauss).
+
+    Imani and White 2018, arXiv:1806.04613; for values of actions Farebrother et al. 2024,
+    arXiv:2403.03950. What falls outside of the bins is shared out among them.
+
+    Args:
+        values: its means; those outside of the bins count as at their ends. float32 [B].
+        ends: of the bins, at equal distances, float32 [N + 1].
+        sigma: its standard deviation, above 0, in widths of a bin.
+
+    Returns:
+        Probabilities of the bins, float32 [B, N].
+    """
+    width = (ends[-1] - ends[0]) / (ends.shape[0] - 1)
+    inside = tf.clip_by_value(values, ends[0], ends[-1])[:, tf.newaxis]  # [B, 1]
+    below = tf.math.erf((ends - inside) / (2.0**0.5 * sigma * width))  # [B, N + 1]
+    return (below[:, 1:] - below[:, :-1]) / (below[:, -1:] - below[:, :1])
+
+
 def entropy(probabilities: tf.Tensor) -> tf.Tensor:
     """-Σ_i m_i ln m_i, the least that `categorical_loss` can be for a target m.
 

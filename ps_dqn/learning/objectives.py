@@ -81,6 +81,7 @@ def make(config: Config, network: QNetwork) -> Objective:
     """The objective that the configuration names."""
     kinds: dict[str, Callable[[Config, QNetwork], Objective]] = {
         "none": ExpectedValue,
+        "hl_gauss": Histogram,
         "c51": Categorical,
         "qr_dqn": FixedQuantiles,
         "iqn": ImplicitQuantiles,
@@ -172,6 +173,30 @@ class ExpectedValue(_Base):
         unscaled = targets.unrescale(next_q)
         found = target(returns, discounts, unscaled, selector, epsilon, online.next_masks)
         return targets.rescale(found)
+
+
+class Histogram(ExpectedValue):
+    """Expected values as means of histograms (HL-Gauss; Farebrother et al. 2024, arXiv:2403.03950).
+
+    Targets are numbers as those of DQN, and all that makes them goes with it.
+    """
+
+    def losses(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> Losses:
+        """The cross-entropy with a Gaussian around the target; the error is the TD error."""
+        value = self._value
+        seed = derive(online.seed, Purpose.ONLINE)
+        outputs = self._network.outputs(online.parameters, online.features, seed)
+        logits = distributional.chosen(outputs, outcomes.actions)  # [K, N]
+        q_value = self._network.q_values(logits)  # [K]
+        next_q = self._network.q_values(bootstrap.next_outputs)  # [K, A]
+        bootstrap = bootstrap._replace(next_outputs=next_q)
+        found = self._targets(online, outcomes, bootstrap, epsilon)  # [K]
+        ends = atoms.support(value.v_min, value.v_max, value.num_atoms + 1)
+        masses = distributional.gaussian_histogram(found, ends, value.hl_gauss_sigma)  # [K, N]
+        loss = distributional.categorical_loss(logits, masses)
+        return Losses(loss, tf.abs(found - q_value), q_value)
 
 
 class Categorical(_Base):

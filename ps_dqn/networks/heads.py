@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from ps_dqn.config import Network, Value
+from ps_dqn.config.agent import ON_ATOMS
 from ps_dqn.networks import atoms
 from ps_dqn.networks.layers import Factory, run
 
@@ -16,20 +17,24 @@ NOT_ALLOWED = -1e9
 
 
 def num_atoms(value: Value) -> int | None:
-    """N where the network has its own outputs for each: c51 and qr_dqn."""
-    return {"c51": value.num_atoms, "qr_dqn": value.num_quantiles}.get(value.value_distribution)
+    """N where the network has its own outputs for each: all but the expected value and iqn."""
+    if value.value_distribution in ON_ATOMS:
+        return value.num_atoms
+    return value.num_quantiles if value.value_distribution == "qr_dqn" else None
 
 
 def expected_values(outputs: tf.Tensor, value: Value) -> tf.Tensor:
     """Expected returns of a head's outputs, without their last axis N where they have it.
 
     The outputs themselves (none), the mean Σ_i p_i z_i of the categorical distribution of logits
-    [..., N] on `v_min`..`v_max` (C51, arXiv:1707.06887), or the mean of quantile values [..., N].
+    [..., N] on the atoms of `v_min`..`v_max` (C51, arXiv:1707.06887) or the middles of its bins
+    (HL-Gauss, arXiv:2403.03950), or the mean of quantile values [..., N].
     """
     if value.value_distribution == "none":
         return outputs
-    if value.value_distribution == "c51":
-        support = atoms.support(value.v_min, value.v_max, value.num_atoms)  # [N]
+    if value.value_distribution in ON_ATOMS:
+        places = atoms.support if value.value_distribution == "c51" else atoms.middles
+        support = places(value.v_min, value.v_max, value.num_atoms)  # [N]
         return ops.sum(ops.softmax(outputs, axis=-1) * support, axis=-1)
     return ops.mean(outputs, axis=-1)
 

@@ -25,7 +25,7 @@ class Gathered:
     seen: Moments
     env_steps: int = 0
     returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
-    returns_outside: int = 0  # of those, whose discounted return c51's atoms do not span
+    returns_outside: int = 0  # of those, whose discounted return v_min and v_max do not span
     failures: dict[str, int] = dataclasses.field(default_factory=dict)  # of environments, by kind
 
     def counts(self) -> dict[str, int]:
@@ -157,7 +157,7 @@ class Actor:
         ended = np.flatnonzero(step.terminated | step.truncated)
         self._gathered.returns.extend(self._running_returns[ended])
         self._running_returns[ended] = 0
-        if self._value.value_distribution == "c51":
+        if self._value.spans_returns:
             self._follow_discounted(learned, ended)
         self._gathered.env_steps += int(step.is_transition.sum())
 

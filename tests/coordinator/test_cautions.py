@@ -6,12 +6,13 @@ from support.reports import report
 from ps_dqn.config import Config
 from ps_dqn.coordinator.cautions import Cautions
 
-C51 = Config.from_values({"value_distribution": "c51", "v_min": -1.5, "v_max": 20.0})
+ATOMS = {"v_min": -1.5, "v_max": 20.0}
 
 
-def said(*reports: dict[str, float]) -> list[str]:
+def said(*reports: dict[str, float], distribution: str = "c51") -> list[str]:
     lines: list[str] = []
-    cautions = Cautions(C51, lines.append)
+    config = Config.from_values({"value_distribution": distribution, **ATOMS})
+    cautions = Cautions(config, lines.append)
     for each in reports:
         cautions.hear(report(**each))
     return lines
@@ -22,11 +23,13 @@ def test_pushes_that_are_not_finite_are_told_of_once() -> None:
     assert line.startswith("worker 3 keeps back pushes that are not finite: look at ")
 
 
-def test_returns_that_leave_the_atoms_for_long_are_told_of_once() -> None:
-    [line] = said(*[{"worker": 0, "episodes": 60, "returns_outside": 7}] * 6)
+@pytest.mark.parametrize("distribution", ["c51", "hl_gauss"])
+def test_returns_that_leave_the_atoms_for_long_are_told_of_once(distribution: str) -> None:
+    heard = {"worker": 0, "episodes": 60, "returns_outside": 7}
+    [line] = said(*[heard] * 6, distribution=distribution)
     assert line == (
         "returns leave the atoms: 14 of 120 episodes had a discounted return outside of "
-        "--v_min=-1.5 to --v_max=20, which c51 cannot tell apart; say wider ones"
+        f"--v_min=-1.5 to --v_max=20, which {distribution} cannot tell apart; say wider ones"
     )
 
 

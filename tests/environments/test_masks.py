@@ -28,6 +28,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "expected": {"target": "expected_sarsa"},
     "rescaled": {"value_rescaling": True},
     "munchausen": {"munchausen": True, "double_dqn": False},
+    "hl_gauss": {"value_distribution": "hl_gauss"},
     "c51": {"value_distribution": "c51"},
     "qr_dqn": {"value_distribution": "qr_dqn"},
     "munchausen_iqn": {"value_distribution": "iqn", "munchausen": True, "double_dqn": False},

@@ -1,5 +1,6 @@
 """Objectives of return distributions, with their arithmetic written out."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from support.products import (
     ANY,
     ATOMS,
     DISCOUNTS,
+    EPSILON,
     MUNCHAUSEN,
     NEXT,
     NOW,
@@ -33,7 +35,7 @@ from support.products import (
 )
 
 from ps_dqn.config import Config
-from ps_dqn.learning import objectives
+from ps_dqn.learning import objectives, targets
 from ps_dqn.learning.objectives import Losses, Outcomes, Pass
 
 
@@ -71,6 +73,59 @@ def test_c51_projects_the_distribution_of_the_chosen_action(is_double: bool) -> 
         errors.append(losses[-1] + sum(m * math.log(m) for m in masses if m))
         q.append(q_values(now[k])[ACTIONS[k]])
     check(ask_for(**ANY["c51"], double_dqn=is_double)[0], losses, errors, q)
+
+
+def below(x: float) -> float:
+    """The normal distribution's."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
+def binned(value: float) -> list[float]:
+    """The mass of a Gaussian around it in the bins of two from -3 to 3, of all that is in them."""
+    sigma = 0.75 * 2.0
+    inside = min(max(value, -3.0), 3.0)
+    at = [below((end - inside) / sigma) for end in (-3.0, -1.0, 1.0, 3.0)]
+    return [(high - low) / (at[3] - at[0]) for low, high in itertools.pairwise(at)]
+
+
+def histogram_value(logits: list[float]) -> float:
+    return sum(p * z for p, z in zip(softmax(logits), ATOMS, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["dqn", "double", "munchausen", "rescaled", "expected_sarsa"])
+def test_hl_gauss_puts_a_gaussian_around_the_target_of_dqn(kind: str) -> None:
+    now, after, online = spread(ONLINE, NOW), spread(TARGET, TARGET_NEXT), spread(ONLINE, NEXT)
+    options: dict[str, Any] = {
+        "double": {"double_dqn": True},
+        "munchausen": MUNCHAUSEN,
+        "rescaled": {"value_rescaling": True},
+        "expected_sarsa": {"target": "expected_sarsa"},
+    }.get(kind, {})
+    of_target = [list(map(histogram_value, row)) for row in after]
+    of_online = [list(map(histogram_value, row)) for row in online]
+    before = [list(map(histogram_value, row)) for row in spread(TARGET, TARGET_NOW)]
+    losses, errors, q = [], [], []
+    for k in range(3):
+        action = best(of_online[k] if kind == "double" else of_target[k])
+        bootstrap, bonus = of_target[k][action], 0.0
+        if kind == "munchausen":
+            policy = soft_policy(of_target[k])
+            terms = zip(policy, of_target[k], strict=True)
+            bootstrap = sum(p * (z - 0.25 * math.log(p)) for p, z in terms)
+            bonus = 0.8 * max(0.25 * math.log(soft_policy(before[k])[ACTIONS[k]]), -0.4)
+        elif kind == "expected_sarsa":
+            bootstrap = (1 - EPSILON) * bootstrap + EPSILON * mean(of_target[k])
+        if kind == "rescaled":
+            bootstrap = float(targets.unrescale(tf.constant(bootstrap)))
+        target = RETURNS[k] + bonus + DISCOUNTS[k] * bootstrap
+        if kind == "rescaled":
+            target = float(targets.rescale(tf.constant(target)))
+        predicted = softmax(now[k][ACTIONS[k]])
+        masses = zip(binned(target), predicted, strict=True)
+        losses.append(-sum(m * math.log(p) for m, p in masses))
+        q.append(histogram_value(now[k][ACTIONS[k]]))
+        errors.append(abs(target - q[-1]))
+    check(ask_for(**ANY["hl_gauss"], **options)[0], losses, errors, q)
 
 
 def quantile_loss(quantiles: list[float], targets: list[float], taus: list[float]) -> float:

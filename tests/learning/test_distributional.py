@@ -1,8 +1,10 @@
 """Targets and losses of return distributions, with the arithmetic written out."""
 
+import itertools
 import math
 import random
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -91,6 +93,34 @@ def test_projection_equals_the_papers_algorithm_and_keeps_the_mass() -> None:
         expected = projected(*arguments, -7.0, 11.0)
         assert row.tolist() == pytest.approx(expected, rel=1e-4, abs=1e-6)
         assert row.sum() == close(1.0)
+
+
+def normal(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
+@pytest.mark.parametrize("sigma", [0.75, 0.2])
+def test_a_histogram_has_the_mass_of_a_gaussian_and_its_mean(sigma: float) -> None:
+    ends = atoms.support(-7.0, 11.0, 37)
+    values = [-3.25, 0.0, 0.1, 5.5, 8.9]
+    found = distributional.gaussian_histogram(tf.constant(values), ends, sigma).numpy()
+    for row, value in zip(found, values, strict=True):
+        below = [normal((float(end) - value) / (sigma * 0.5)) for end in ends]
+        expected = [high - low for low, high in itertools.pairwise(below)]
+        assert row.tolist() == pytest.approx(expected, abs=1e-6)
+    # A narrow Gaussian falls into one bin whole, so its mean is off by up to half of one.
+    off = np.abs(found @ atoms.middles(-7.0, 11.0, 36) - values)
+    assert off.max() < (1e-2 if sigma == 0.75 else 0.25)
+
+
+def test_values_outside_of_the_bins_count_as_at_their_ends() -> None:
+    ends = atoms.support(0.0, 4.0, 5)
+    values = tf.constant([-100.0, 0.0, 4.0, 1e6])
+    found = distributional.gaussian_histogram(values, ends, 0.75).numpy()
+    assert found.sum(axis=-1).tolist() == close([1.0] * 4)
+    assert found[0].tolist() == found[1].tolist() == close(found[2][::-1].tolist())
+    assert found[2].tolist() == found[3].tolist()
+    assert found[0][0] == pytest.approx(2 * normal(1 / 0.75) - 1, rel=1e-5)
 
 
 def test_categorical_targets() -> None:

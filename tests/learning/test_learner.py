@@ -166,6 +166,7 @@ def same_noise_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 C51 = DISTRIBUTIONS["c51"] | {"huber_delta": 1.0}  # its loss has no such thing
 COMPILED: dict[str, dict[str, Any]] = {
     "none": DUELING | {"double_dqn": True},
+    "hl_gauss": DISTRIBUTIONS["hl_gauss"] | {"huber_delta": 1.0, "double_dqn": True},
     "c51": C51 | NOISY | {"target_update_period": 0},
     "qr_dqn": DISTRIBUTIONS["qr_dqn"] | DUELING | NOISY | {"double_dqn": True},
     "iqn": IQN | DUELING | {"munchausen": True},

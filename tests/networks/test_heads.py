@@ -14,6 +14,7 @@ from ps_dqn.networks.layers import NoisyDense, QuantileEmbedding, run
 SPEC = EnvironmentSpec((4,), np.dtype(np.float32), 3, None)
 VALUES = {
     "none": Value(value_distribution="none"),
+    "hl_gauss": Value(value_distribution="hl_gauss", num_atoms=5, v_min=-1.0, v_max=4.0),
     "c51": Value(value_distribution="c51", num_atoms=5, v_min=-1.0, v_max=3.0),
     "qr_dqn": Value(value_distribution="qr_dqn", num_quantiles=5),
     "iqn": Value(value_distribution="iqn", num_policy_quantiles=5, num_cosines=6),
@@ -61,7 +62,9 @@ def forward(weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
     return np.maximum(x @ kernel + bias, 0) @ last_kernel + last_bias
 
 
-@pytest.mark.parametrize(("value", "number"), [("none", 1), ("c51", 5), ("qr_dqn", 5)])
+@pytest.mark.parametrize(
+    ("value", "number"), [("none", 1), ("hl_gauss", 5), ("c51", 5), ("qr_dqn", 5)]
+)
 def test_dueling_is_the_value_and_the_advantage_less_its_mean(value: str, number: int) -> None:
     built = build(network(dueling=True), value)
     vector = normal(built.num_parameters)
@@ -89,11 +92,14 @@ def test_last_hidden_layer_alone_exists_twice() -> None:
     assert sorted(units) == [1, 3, 5, 5, 6, 7]
 
 
-def test_c51_is_the_mean_over_the_support() -> None:
+@pytest.mark.parametrize(
+    ("value", "middles"), [("c51", [-1, 0, 1, 2, 3]), ("hl_gauss", [-0.5, 0.5, 1.5, 2.5, 3.5])]
+)
+def test_a_categorical_distribution_counts_with_its_mean(value: str, middles: list[float]) -> None:
     logits = normal(4, 3, 5)
     share = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    found = heads.expected_values(logits, VALUES["c51"])
-    np.testing.assert_allclose(found, share @ [-1, 0, 1, 2, 3], rtol=1e-5)
+    found = heads.expected_values(logits, VALUES[value])
+    np.testing.assert_allclose(found, share @ middles, rtol=1e-5)
 
 
 @pytest.mark.parametrize("value", ["qr_dqn", "iqn"])

@@ -30,11 +30,12 @@ TARGET_NEXT = [[0.4, 1.2], [0.9, -0.6], [0.7, 0.1]]
 # As logits or quantile values: three for each of the two actions.
 SPREAD = [-0.6, 0.1, 0.8]
 
-ATOMS = [-2.0, 0.0, 2.0]
+ATOMS = [-2.0, 0.0, 2.0]  # the middles of hl_gauss's bins too
 POLICY_QUANTILES = 5
 ANY = {
     "none": {"value_distribution": "none"},
     "c51": {"value_distribution": "c51", "num_atoms": 3, "v_min": -2.0, "v_max": 2.0},
+    "hl_gauss": {"value_distribution": "hl_gauss", "num_atoms": 3, "v_min": -3.0, "v_max": 3.0},
     "qr_dqn": {"value_distribution": "qr_dqn", "num_quantiles": 3, "huber_delta": 0.7},
     "iqn": {
         "value_distribution": "iqn",
@@ -71,7 +72,7 @@ class Products:
     def q_values(self, outputs: Any) -> tf.Tensor:
         if self.value.value_distribution == "none":
             return outputs
-        if self.value.value_distribution == "c51":
+        if self.value.value_distribution in ("c51", "hl_gauss"):
             return tf.reduce_sum(tf.nn.softmax(outputs) * tf.constant(ATOMS), -1)
         return tf.reduce_mean(outputs, -1)
 

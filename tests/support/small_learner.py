@@ -34,6 +34,7 @@ SMALL: dict[str, Any] = {
 RECURRENT = {"recurrent_size": 3, "burn_in": 2, "sequence_length": 3, "sequence_period": 2}
 DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     "none": {},
+    "hl_gauss": {"value_distribution": "hl_gauss", "num_atoms": 5},
     "c51": {"value_distribution": "c51", "num_atoms": 5},
     "qr_dqn": {"value_distribution": "qr_dqn", "num_quantiles": 3},
     "iqn": {"value_distribution": "iqn", "num_quantiles": 3, "num_target_quantiles": 2},

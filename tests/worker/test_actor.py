@@ -76,22 +76,35 @@ def test_it_collects_until_it_is_warm_and_samples(opened: Open) -> None:
     assert gathered.returns == [4, 4]
 
 
+@pytest.mark.parametrize("distribution", ["c51", "hl_gauss"])
 @pytest.mark.parametrize(
     ("most", "outside"), [(1 + 0.5 + 0.25 + 0.125 + 0.01, 0), (1 + 0.5 + 0.25 + 0.125 - 0.01, 4)]
 )
 def test_episodes_are_counted_whose_discounted_return_leaves_the_atoms(
-    opened: Open, most: float, outside: int
+    opened: Open, most: float, outside: int, distribution: str
 ) -> None:
     # Two episodes of four steps of reward 1 in both environments, and the resets between them.
-    actor = opened(value_distribution="c51", v_min=-1.0, v_max=most, gamma=0.5)
+    options = {"v_min": -1.0, "v_max": most, "gamma": 0.5}
+    actor = opened(value_distribution=distribution, **options)
     act(actor, 9)
     gathered = actor.take_gathered()
     assert (len(gathered.returns), gathered.returns_outside) == (4, outside)
     assert actor.take_gathered().returns_outside == 0
 
 
-def test_only_c51_has_atoms(opened: Open) -> None:
-    actor = opened()
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"value_distribution": "hl_gauss", "value_rescaling": True},
+        {"value_distribution": "hl_gauss", "normalize_returns": True},
+    ],
+    ids=["none", "rescaled", "normalized"],
+)
+def test_atoms_of_something_else_than_returns_are_left_by_none(
+    opened: Open, options: dict[str, Any]
+) -> None:
+    actor = opened(**options)
     act(actor, 9)
     assert actor.take_gathered().returns_outside == 0
 
