@@ -7,6 +7,7 @@ Shapes: P parameters.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -62,11 +63,63 @@ class Adam:
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
         """Both moments decay; the step is corrected for their start at zero."""
-        mean = self.beta_1 * slots[0] + (1 - self.beta_1) * gradient
-        square = self.beta_2 * slots[1] + (1 - self.beta_2) * gradient**2
+        mean, square = self._moments(slots, gradient)
         correction = (1 - self.beta_2**step) ** 0.5 / (1 - self.beta_1**step)
         change = learning_rate * correction * mean / (_sqrt(square) + self.epsilon)
         return parameters - change, [mean, square]
+
+    def _moments(self, slots: Sequence[Array], gradient: Array) -> tuple[Array, Array]:
+        mean = self.beta_1 * slots[0] + (1 - self.beta_1) * gradient
+        square = self.beta_2 * slots[1] + (1 - self.beta_2) * gradient**2
+        return mean, square
+
+
+@dataclasses.dataclass(frozen=True)
+class AdamW(Adam):
+    """Loshchilov and Hutter 2019, arXiv:1711.05101: Adam, and all parameters shrink by themselves.
+
+    They do so by `weight_decay` times the step size, whatever their gradients are.
+    """
+
+    weight_decay: float = 0.01
+
+    def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
+        """Adam's step, from parameters that have shrunk."""
+        shrunk = parameters * (1.0 - learning_rate * self.weight_decay)
+        return super().apply(shrunk, slots, gradient, learning_rate, step)
+
+
+@dataclasses.dataclass(frozen=True)
+class RAdam(Adam):
+    """Liu et al. 2020, arXiv:1908.03265: Adam without its first steps along a single gradient.
+
+    Their sizes vary most, as the mean of squares is of few gradients. The step is made smaller by
+    how much it varies, and goes along the mean alone until that can be told. ε is where Adam's is.
+    """
+
+    def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
+        """Both moments decay; the step is rectified."""
+        mean, square = self._moments(slots, gradient)
+        adaptive, plain = self._rectified(step)
+        rate = learning_rate / (1 - self.beta_1**step)
+        change = rate * (adaptive * mean / (_sqrt(square) + self.epsilon) + plain * mean)
+        return parameters - change, [mean, square]
+
+    def _rectified(self, step: Array) -> tuple[Array, Array]:
+        """What the step over the root of squares counts, and what that along the mean does."""
+        is_tensor = tf.is_tensor(step)
+        expm1, root = (tf.math.expm1, tf.sqrt) if is_tensor else (math.expm1, math.sqrt)
+        larger = tf.maximum if is_tensor else max
+        # 1 - β₂^t, of which little would be left in float32 for small t.
+        rest = -expm1(step * math.log(self.beta_2))
+        longest = 2 / (1 - self.beta_2) - 1
+        # ρ_t, the length of a simple average that varies as much; 4 where it cannot be told.
+        length = larger(longest - 2 * step * (1 - rest) / rest, 4.0)
+        share = (length - 4) * (length - 2) / length
+        rectification = root(share * longest / ((longest - 4) * (longest - 2)))
+        is_unknown = length <= 4.0
+        plain = tf.cast(is_unknown, tf.float32) if is_tensor else float(is_unknown)
+        return rectification * root(rest), plain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +188,8 @@ class Momentum:
 # By `--optimizer`.
 OPTIMIZERS: dict[str, Callable[[Learning], Optimizer]] = {
     "adam": lambda config: Adam(config.optimizer_epsilon),
+    "adamw": lambda config: AdamW(config.optimizer_epsilon, weight_decay=config.weight_decay),
+    "radam": lambda config: RAdam(config.optimizer_epsilon),
     "rmsprop": lambda config: RMSProp(config.optimizer_epsilon),
     "rmsprop_centered": lambda config: CenteredRMSProp(config.optimizer_epsilon),
     "adagrad": lambda config: AdaGrad(config.optimizer_epsilon),

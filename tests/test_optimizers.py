@@ -44,6 +44,36 @@ def adam(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
     return path
 
 
+def adamw(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
+    first, second, path = np.zeros(7), np.zeros(7), []
+    for t, (g, rate) in enumerate(zip(grads, RATES, strict=True), start=1):
+        first = 0.9 * first + 0.1 * g
+        second = 0.999 * second + 0.001 * g * g
+        rate_t = rate * np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        x = x - rate_t * first / (np.sqrt(second) + 1e-4) - rate * 0.2 * x
+        path.append(x)
+    return path
+
+
+def radam(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
+    first, second, path = np.zeros(7), np.zeros(7), []
+    longest = 2 / (1 - 0.999) - 1
+    for t, (g, rate) in enumerate(zip(grads, RATES, strict=True), start=1):
+        first = 0.9 * first + 0.1 * g
+        second = 0.999 * second + 0.001 * g * g
+        mean = first / (1 - 0.9**t)
+        length = longest - 2 * t * 0.999**t / (1 - 0.999**t)
+        if length > 4:
+            share = (length - 4) * (length - 2) * longest
+            share /= (longest - 4) * (longest - 2) * length
+            adapted = np.sqrt(1 - 0.999**t) / (np.sqrt(second) + 1e-4)
+            x = x - rate * np.sqrt(share) * adapted * mean
+        else:
+            x = x - rate * mean
+        path.append(x)
+    return path
+
+
 def rmsprop(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
     square, path = np.zeros(7), []
     for g, rate in zip(grads, RATES, strict=True):
@@ -91,6 +121,8 @@ def nesterov(x: np.ndarray, grads: list[np.ndarray]) -> list[np.ndarray]:
 
 CASES = [
     pytest.param(optimizers.Adam(1e-4), adam, id="adam"),
+    pytest.param(optimizers.AdamW(1e-4, weight_decay=0.2), adamw, id="adamw"),
+    pytest.param(optimizers.RAdam(1e-4), radam, id="radam"),
     pytest.param(optimizers.RMSProp(1e-4), rmsprop, id="rmsprop"),
     pytest.param(optimizers.CenteredRMSProp(1e-4), rmsprop_centered, id="rmsprop_centered"),
     pytest.param(optimizers.AdaGrad(1e-4), adagrad, id="adagrad"),
@@ -136,7 +168,7 @@ def test_apply_is_the_formula(
     # It did move: agreement is not that of two things standing still.
     moved = np.abs(path[-1] - start())
     assert (moved[[0, 1, 3, 4, 6]] > 1e-4).all()
-    assert moved[5] == 0, "no gradient, no step"
+    assert (moved[5] == 0) == (formula is not adamw), "no gradient, no step but a decay"
 
 
 @pytest.mark.parametrize(("optimizer", "formula"), CASES)
@@ -193,21 +225,25 @@ def test_zero_gradient_at_the_start_gives_no_nan(
     zeros = vector(np.zeros(7, np.float32))
     slots = [zeros] * optimizer.num_slots
     parameters, slots = optimizer.apply(vector(start()), slots, zeros, scalar(0.1), scalar(1.0))
-    assert np.asarray(parameters).tolist() == start().tolist()
+    kept = start() * np.float32(1 - 0.1 * getattr(optimizer, "weight_decay", 0.0))
+    assert np.asarray(parameters).tolist() == pytest.approx(kept.tolist(), rel=1e-7)
     assert not any(np.asarray(slot).any() for slot in slots)
 
 
 def test_build_takes_the_configured_optimizer() -> None:
     def build(name: str) -> optimizers.Optimizer:
-        return optimizers.build(Learning(optimizer=name, optimizer_epsilon=0.25, momentum=0.5))
+        values = {"optimizer_epsilon": 0.25, "momentum": 0.5, "weight_decay": 0.125}
+        return optimizers.build(Learning(optimizer=name, **values))
 
     assert build("adam") == optimizers.Adam(0.25)
+    assert build("adamw") == optimizers.AdamW(0.25, weight_decay=0.125)
+    assert build("radam") == optimizers.RAdam(0.25)
     assert build("rmsprop") == optimizers.RMSProp(0.25)
     assert build("rmsprop_centered") == optimizers.CenteredRMSProp(0.25)
     assert build("adagrad") == optimizers.AdaGrad(0.25)
     assert build("sgd") == optimizers.Momentum(0.5)
     assert {name: build(name).num_slots for name in optimizers.OPTIMIZERS} == {
-        "adam": 2, "rmsprop": 1, "rmsprop_centered": 2, "adagrad": 1, "sgd": 1,
+        "adam": 2, "adamw": 2, "radam": 2, "rmsprop": 1, "rmsprop_centered": 2, "adagrad": 1, "sgd": 1,
     }  # fmt: skip
 
 

@@ -177,6 +177,11 @@ def _check_values(config: Topics) -> None:
     }
     dtype = config.parameter_server.pull_wire_dtype
     for flag, is_wanted in wanted.items():
+        if is_wanted and config.learning.optimizer == "adamw":
+            raise UsageError(
+                f"--optimizer=adamw: would shrink the means of --{flag}=true, which are among the "
+                f"parameters; use adam, or leave it out"
+            )
         if is_wanted and dtype != "float32":
             raise UsageError(
                 f"--pull_wire_dtype={dtype}: would round the means of --{flag}=true, which travel "

@@ -23,7 +23,7 @@ class Learning:
     optimizer: str = option(
         "adam",
         "Optimizer of the gradients; DQN's own is rmsprop_centered.",
-        choices=("adam", "rmsprop", "rmsprop_centered", "adagrad", "sgd"),
+        choices=("adam", "adamw", "radam", "rmsprop", "rmsprop_centered", "adagrad", "sgd"),
     )
     learning_rate: float = option(1e-3, "Step size at the start.", low=0.0, high=1e3)
     learning_rate_end: float = option(
@@ -45,9 +45,17 @@ class Learning:
     )
     optimizer_epsilon: float = option(
         1e-5,
-        "Constant in the denominators of adam, both forms of rmsprop, and adagrad.",
+        "Constant in the denominators of all forms of adam and rmsprop, and of adagrad.",
         low=1e-12,
-        needs={"optimizer": ("adam", "rmsprop", "rmsprop_centered", "adagrad")},
+        needs={"optimizer": ("adam", "adamw", "radam", "rmsprop", "rmsprop_centered", "adagrad")},
+    )
+    weight_decay: float = option(
+        0.01,
+        "Share of themselves that optimizer=adamw takes from all parameters at every step, times "
+        "the step size (Loshchilov and Hutter 2019).",
+        low=0.0,
+        high=1e3,
+        needs={"optimizer": ("adamw",)},
     )
     momentum: float = option(
         0.9,

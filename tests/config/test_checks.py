@@ -74,7 +74,7 @@ def refused(**values: Any) -> str:
         ({"momentum": 0.5}, "optimizer=sgd"),
         (
             {"optimizer_epsilon": 0.5, "optimizer": "sgd"},
-            "optimizer=adam or rmsprop or rmsprop_centered or adagrad",
+            "optimizer=adam or adamw or radam or rmsprop or rmsprop_centered or adagrad",
         ),
         ({"target_update_period": 5, "tau": 0.5}, "tau=0.0"),
         ({"hidden_sizes": (8,), **CUSTOM}, BUILT_IN),

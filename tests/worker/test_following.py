@@ -102,6 +102,10 @@ def test_the_options_are_refused_where_they_have_no_effect() -> None:
     for values, said in (
         ({"normalize_returns": True, "value_distribution": "c51"}, "--normalize_returns=true"),
         (
+            {"normalize_observations": True, "optimizer": "adamw"},
+            "--optimizer=adamw: would shrink the means of --normalize_observations",
+        ),
+        (
             {"normalize_observations": True, "pull_wire_dtype": "bfloat16"},
             "--pull_wire_dtype=bfloat16: would round the means of --normalize_observations",
         ),
