@@ -12,13 +12,16 @@ class Purpose(enum.IntEnum):
 
     Acting and the updates take a seed for each step and each update, counted from these numbers.
     The others are taken from an update's own seed; the target's from the push's where one pass
-    serves all its updates. A network's encoder takes its own from that of the network.
+    serves all its updates, and those of shifted images. A network's encoder takes its own from that
+    of the network.
     """
 
     ONLINE = 1
     TARGET = 2
     SELECTOR = 3
     ENCODER = 4
+    SHIFTS = 5
+    NEXT_SHIFTS = 6
     UPDATES = 1 << 29
     ACTING = 1 << 30
 

@@ -243,7 +243,8 @@ def test_build_takes_the_configured_optimizer() -> None:
     assert build("adagrad") == optimizers.AdaGrad(0.25)
     assert build("sgd") == optimizers.Momentum(0.5)
     assert {name: build(name).num_slots for name in optimizers.OPTIMIZERS} == {
-        "adam": 2, "adamw": 2, "radam": 2, "rmsprop": 1, "rmsprop_centered": 2, "adagrad": 1, "sgd": 1,
+        "adam": 2, "adamw": 2, "radam": 2, "rmsprop": 1, "rmsprop_centered": 2, "adagrad": 1,
+        "sgd": 1,
     }  # fmt: skip
 
 

@@ -20,6 +20,12 @@ class Learning:
     batch_size: int = option(
         64, "Transitions in a minibatch; with recurrent_size, sequences (transitions).", low=1
     )
+    random_shift: int = option(
+        0,
+        "Images are shifted by up to so many pixels each way before they are learned from, each "
+        "minibatch's anew, the edges repeated (DrQ; Yarats et al. 2021). 0: not (pixels).",
+        low=0,
+    )
     optimizer: str = option(
         "adam",
         "Optimizer of the gradients; DQN's own is rmsprop_centered.",

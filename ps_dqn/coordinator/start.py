@@ -8,7 +8,7 @@ import warnings
 from cluster import server
 from ps_dqn import user_code
 from ps_dqn.config import Config
-from ps_dqn.coordinator import first_look, footprint, process
+from ps_dqn.coordinator import first_look, footprint, observations, process
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
@@ -57,6 +57,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     """
     num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
     config, environment = first_look.at_environment(command.config.shared_by(num_workers))
+    observations.check(config, environment)
     footprint.check(config, environment, num_workers, is_remote)
     module, colon, _ = config.network.network.partition(":")
     if colon:

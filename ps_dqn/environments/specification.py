@@ -38,6 +38,11 @@ class EnvironmentSpec:
         return self.observation_shape[:-1]
 
     @property
+    def is_image(self) -> bool:
+        """Whether an observation is one image, height × width × channels."""
+        return not self.parts and len(self.observation_shape) == 3
+
+    @property
     def num_inputs(self) -> int:
         """Numbers of an observation as a network reads them."""
         if not self.parts:

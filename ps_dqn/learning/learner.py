@@ -13,6 +13,7 @@ from ps_dqn.config import Config
 from ps_dqn.learning import losses
 from ps_dqn.learning.minibatches import Source, make_source
 from ps_dqn.learning.result import Learned
+from ps_dqn.learning.shifts import shifted_batch
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.replay.batch import Batch, Rollout
 from ps_dqn.seeds import Purpose, derive
@@ -107,6 +108,8 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     ) -> Learned:
         has_target = learning.target_update_period > 0
         batch = _as_learned(batch, network, online)
+        if learning.random_shift:
+            batch = shifted_batch(batch, learning.random_shift, seed)
         prepared = source.prepare(target if has_target else online, batch, seed) if is_fixed else ()
         if updates == 1:
             vector, errors, values = gradient(

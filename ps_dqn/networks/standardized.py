@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.errors import UsageError
 from ps_dqn.networks import inputs
 from ps_dqn.networks.inputs import Given
 from ps_dqn.networks.layers import Standardize
@@ -22,17 +21,8 @@ class Standardized:
     """
 
     def __init__(self, network: Network, value: Value, environment: EnvironmentSpec):
-        """Has a layer for each part that has quantities.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Has a layer for each part that has quantities."""
         shapes = environment.quantities_of if network.normalize_observations else {}
-        if network.normalize_observations and not shapes:
-            raise UsageError(
-                f"--normalize_observations=true: has no effect, the observations have no "
-                f"quantities ({environment.describe_observation()}): leave it out"
-            )
         self._layers = {name: Standardize() for name in shapes}
         for name, shape in shapes.items():
             self._layers[name].build((None, *shape))

@@ -1,0 +1,37 @@
+"""Options about observations of some kind, refused where the environment has none of it."""
+
+from ps_dqn.config import Config
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import UsageError
+
+
+def check(config: Config, environment: EnvironmentSpec) -> None:
+    """Refuses what would have no effect, before any task starts.
+
+    Args:
+        config: the experiment.
+        environment: what is acted in.
+
+    Raises:
+        UsageError: with the flag, what observations are and what to do.
+    """
+    seen = environment.describe_observation()
+    if config.network.normalize_observations and not environment.quantities_of:
+        raise UsageError(
+            f"--normalize_observations=true: has no effect, the observations have no quantities "
+            f"({seen}): leave it out"
+        )
+    shift = config.learning.random_shift
+    if not shift:
+        return
+    if not environment.is_image:
+        raise UsageError(
+            f"--random_shift={shift}: is for observations that are one image, height × width × "
+            f"channels, and these are {seen}: leave it out"
+        )
+    height, width, _ = environment.observation_shape
+    if shift >= min(height, width):
+        raise UsageError(
+            f"--random_shift={shift}: would shift images of {height}×{width} out of sight; say a "
+            f"tenth of that or less"
+        )

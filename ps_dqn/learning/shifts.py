@@ -1,0 +1,54 @@
+"""Images that are shifted at random before they are learned from (DrQ).
+
+Yarats et al. 2021, arXiv:2004.13649: what a network says of an image must not hang on single
+pixels, and a minibatch is then never seen twice.
+
+Shapes: N images, or sequences of L of them, of height H, width W and C channels.
+"""
+
+import math
+
+import tensorflow as tf
+
+from ps_dqn.replay.batch import Batch, Sequences
+from ps_dqn.seeds import Purpose, derive
+
+
+def shifted_batch(batch: Batch, most: int, seed: tf.Tensor) -> Batch:
+    """The batch with every image shifted; those of a sequence all by the same.
+
+    Args:
+        batch: whose observations are images, [M, B, H, W, C] or [M, B, L, H, W, C].
+        most: pixels that an image may be shifted by, each way.
+        seed: of the push, int32 [2].
+    """
+    is_sequence = isinstance(batch, Sequences)
+    fields = {"observations": Purpose.SHIFTS, "next_observations": Purpose.NEXT_SHIFTS}
+    moved = {}
+    for name, purpose in fields.items():
+        if name in batch._fields:
+            images = getattr(batch, name)
+            length = images.shape[2] if is_sequence else 1
+            shape = [math.prod(images.shape[:2]), length, *images.shape[-3:]]
+            found = shifted(tf.reshape(images, shape), most, derive(seed, purpose))
+            moved[name] = tf.reshape(found, images.shape)
+    return batch._replace(**moved)
+
+
+def shifted(images: tf.Tensor, most: int, seed: tf.Tensor) -> tf.Tensor:
+    """Each shifted by its own whole number of pixels, evenly drawn; edges are repeated.
+
+    Args:
+        images: [N, L, H, W, C], the L of each alike.
+        most: pixels, each way.
+        seed: int32 [2].
+
+    Returns:
+        The same shape and dtype.
+    """
+    number, _, height, width, _ = images.shape
+    by = tf.random.stateless_uniform([2, number, 1], seed, -most, most + 1, tf.int32)
+    rows = tf.clip_by_value(tf.range(height) + by[0], 0, height - 1)  # [N, H]
+    columns = tf.clip_by_value(tf.range(width) + by[1], 0, width - 1)  # [N, W]
+    images = tf.gather(images, rows, axis=2, batch_dims=1)
+    return tf.gather(images, columns, axis=3, batch_dims=1)

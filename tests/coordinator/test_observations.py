@@ -1,0 +1,61 @@
+"""Options about observations of some kind, where there are none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ps_dqn.config import Config
+from ps_dqn.coordinator import observations
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.environments.parts import Part
+from ps_dqn.errors import UsageError
+
+IMAGE = EnvironmentSpec((12, 10, 2), np.dtype(np.uint8), 3, None)
+VECTOR = EnvironmentSpec((4,), np.dtype(np.float32), 3, None)
+PARTS = EnvironmentSpec(
+    (240,), np.dtype(np.uint8), 3, None, parts=(Part("view", (12, 10, 2), np.dtype(np.uint8)),)
+)
+
+
+def check(environment: EnvironmentSpec, **values: Any) -> None:
+    observations.check(Config.from_values(values), environment)
+
+
+@pytest.mark.parametrize(
+    ("environment", "values", "said"),
+    [
+        (
+            IMAGE,
+            {"normalize_observations": True},
+            "--normalize_observations=true: has no effect, the observations have no quantities "
+            "(12×10×2): leave it out",
+        ),
+        (
+            VECTOR,
+            {"random_shift": 4},
+            "--random_shift=4: is for observations that are one image, height × width × channels, "
+            "and these are 4: leave it out",
+        ),
+        (PARTS, {"random_shift": 4}, "--random_shift=4: is for observations that are one image"),
+        (
+            IMAGE,
+            {"random_shift": 10},
+            "--random_shift=10: would shift images of 12×10 out of sight; say a tenth of that or "
+            "less",
+        ),
+    ],
+)
+def test_what_would_do_nothing_is_refused(
+    environment: EnvironmentSpec, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(environment, **values)
+    assert str(caught.value).startswith(said)
+
+
+def test_what_has_an_effect_is_not() -> None:
+    check(IMAGE, random_shift=9)
+    check(VECTOR, normalize_observations=True)
+    for environment in (IMAGE, VECTOR, PARTS):
+        check(environment)

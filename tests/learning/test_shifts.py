@@ -1,0 +1,131 @@
+"""Images shifted at random, pixel by pixel, and what is learned from them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ps_dqn import networks
+from ps_dqn.config import Config
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.learning import shifts
+from ps_dqn.learning.learner import local_optimizer_slots, make_learner
+from ps_dqn.replay.batch import Rollout, Sequences, Transitions, zero_batch
+
+HEIGHT, WIDTH, CHANNELS = 6, 5, 2
+IMAGE = EnvironmentSpec((HEIGHT, WIDTH, CHANNELS), np.dtype(np.uint8), 3, None)
+SEED = tf.constant([3, 4])
+SMALL: dict[str, Any] = {
+    "network": "minatar",
+    "hidden_sizes": (4,),
+    "num_envs_per_worker": 1,
+    "update_period": 1,
+    "local_updates": 2,
+    "batch_size": 3,
+}
+SEQUENCES = {"recurrent_size": 2, "burn_in": 1, "sequence_length": 2, "sequence_period": 1}
+PQN = {
+    "replay": "rollout", "target_update_period": 0, "n_step": 1, "double_dqn": False,
+    "replay_capacity": None, "update_period": 3, "num_envs_per_worker": 3,
+}  # fmt: skip
+
+
+def images(number: int, length: int = 1) -> np.ndarray:
+    shape = (number, length, HEIGHT, WIDTH, CHANNELS)
+    return np.random.default_rng(2).integers(256, size=shape).astype(np.uint8)
+
+
+def moved(image: np.ndarray, down: int, right: int) -> np.ndarray:
+    """By so many pixels, the edges repeated: the window of a padded image that DrQ cuts out."""
+    margin = ((3, 3), (3, 3), (0, 0))
+    padded = np.pad(image, margin, mode="edge")
+    return padded[3 + down : 3 + down + HEIGHT, 3 + right : 3 + right + WIDTH]
+
+
+def shift_of(found: np.ndarray, image: np.ndarray) -> tuple[int, int]:
+    """Which shift it is; fails where it is none of up to two pixels."""
+    each = [(i, j) for i in range(-2, 3) for j in range(-2, 3)]
+    [same] = [by for by in each if np.array_equal(moved(image, *by), found)]
+    return same
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_each_image_is_shifted_by_its_own_evenly_drawn_number_of_pixels(compiled: bool) -> None:
+    given = images(600)
+    shift = tf.function(shifts.shifted, jit_compile=compiled, autograph=False)
+    found = shift(tf.constant(given), 2, SEED)
+    assert found.dtype == tf.uint8
+    by = [shift_of(f[0], g[0]) for f, g in zip(found.numpy(), given, strict=True)]
+    counts = np.array([by.count((i, j)) for i in range(-2, 3) for j in range(-2, 3)])
+    assert counts.sum() == 600
+    assert counts.min() > 6, "24 of each are expected"
+    assert counts.max() < 48
+
+
+def test_images_of_a_sequence_are_shifted_alike() -> None:
+    given = images(8, length=3)
+    found = shifts.shifted(tf.constant(given), 2, SEED).numpy()
+    by = [
+        {shift_of(*pair) for pair in zip(f, g, strict=True)}
+        for f, g in zip(found, given, strict=True)
+    ]
+    assert all(len(each) == 1 for each in by)
+    assert len(set.union(*by)) > 1
+
+
+def batch_for(**values: Any) -> Any:
+    config = Config.from_values(SMALL | values)
+    zeros = zero_batch(config, IMAGE)
+    rng = np.random.default_rng(5)
+    filled = {
+        name: rng.integers(256, size=getattr(zeros, name).shape).astype(np.uint8)
+        for name in ("observations", "next_observations")
+        if name in zeros._fields
+    }
+    if "returns" in zeros._fields:
+        filled["returns"] = rng.normal(size=zeros.returns.shape).astype(np.float32)
+        filled["weights"] = np.ones_like(zeros.weights)
+    return config, zeros._replace(**filled)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"), [({}, Transitions), (SEQUENCES, Sequences), (PQN, Rollout)]
+)
+def test_all_observations_of_a_batch_are_shifted_and_nothing_else(
+    values: dict[str, Any], kind: type
+) -> None:
+    _, batch = batch_for(**values)
+    assert isinstance(batch, kind)
+    found = shifts.shifted_batch(tf.nest.map_structure(tf.constant, batch), 2, SEED)
+    kinds = {}
+    for name, before, after in zip(batch._fields, batch, found, strict=True):
+        if not name.endswith("observations"):
+            np.testing.assert_array_equal(before, after, err_msg=name)
+            continue
+        pairs = zip(
+            np.reshape(after, (-1, HEIGHT, WIDTH, CHANNELS)),
+            np.reshape(before, (-1, HEIGHT, WIDTH, CHANNELS)),
+            strict=True,
+        )
+        kinds[name] = [shift_of(*pair) for pair in pairs]
+        assert len(set(kinds[name])) > 1
+    assert len(set(map(tuple, kinds.values()))) == len(kinds), "each its own"
+
+
+def test_the_learner_learns_from_shifted_images() -> None:
+    config, batch = batch_for(random_shift=2, optimizer="sgd", jit_compile="none")
+    plain, _ = batch_for(optimizer="sgd", jit_compile="none")
+    network = networks.build(config.network, config.value, IMAGE, seed=0)
+    slots = np.zeros((local_optimizer_slots(config), network.num_parameters), np.float32)
+
+    def learned(config: Config, batch: Any) -> np.ndarray:
+        numbers = (tf.constant(0.0), tf.constant(0.1), tf.constant(0.2))
+        vector = tf.constant(network.initial)
+        found = make_learner(config, network)(vector, vector, slots, *numbers, SEED, batch)
+        return np.asarray(found.vector)
+
+    by_hand = shifts.shifted_batch(tf.nest.map_structure(tf.constant, batch), 2, SEED)
+    expected = learned(plain, by_hand)
+    np.testing.assert_allclose(learned(config, batch), expected, rtol=1e-5, atol=1e-8)
+    assert np.abs(learned(plain, batch) - expected).max() > 1e-5
