@@ -108,8 +108,6 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     ) -> Learned:
         has_target = learning.target_update_period > 0
         batch = _as_learned(batch, network, online)
-        if learning.random_shift:
-            batch = shifted_batch(batch, learning.random_shift, seed)
         prepared = source.prepare(target if has_target else online, batch, seed) if is_fixed else ()
         if updates == 1:
             vector, errors, values = gradient(
@@ -144,4 +142,18 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
         )
         return Learned(parameters - online, slots, loss, q_value, norm, errors.stack())
 
-    return learn
+    return _from_shifted(learn, learning.random_shift) if learning.random_shift else learn
+
+
+def _from_shifted(learn: Callable[..., Learned], most: int) -> Callable[..., Learned]:
+    """The same from images that are shifted; XLA is not to compile that, it gathers one by one."""
+
+    @tf.function(autograph=False)
+    def shift_and_learn(*numbers: tf.Tensor, seed: tf.Tensor, batch: Batch) -> Learned:
+        return learn(*numbers, seed, shifted_batch(batch, most, seed))
+
+    def from_all(*arguments: Any) -> Learned:
+        *numbers, seed, batch = arguments
+        return shift_and_learn(*numbers, seed=seed, batch=batch)
+
+    return from_all
