@@ -145,15 +145,14 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
     return _from_shifted(learn, learning.random_shift) if learning.random_shift else learn
 
 
-def _from_shifted(learn: Callable[..., Learned], most: int) -> Callable[..., Learned]:
+def _from_shifted(learn: Callable[..., Learned], most: int) -> Any:
     """The same from images that are shifted; XLA is not to compile that, it gathers one by one."""
 
     @tf.function(autograph=False)
-    def shift_and_learn(*numbers: tf.Tensor, seed: tf.Tensor, batch: Batch) -> Learned:
-        return learn(*numbers, seed, shifted_batch(batch, most, seed))
+    def shift_and_learn(  # type: ignore[no-untyped-def]
+        online, target, slots, steps, learning_rate, epsilon, seed, batch
+    ):
+        shifted = shifted_batch(batch, most, seed)
+        return learn(online, target, slots, steps, learning_rate, epsilon, seed, shifted)
 
-    def from_all(*arguments: Any) -> Learned:
-        *numbers, seed, batch = arguments
-        return shift_and_learn(*numbers, seed=seed, batch=batch)
-
-    return from_all
+    return shift_and_learn

@@ -23,7 +23,9 @@ def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     said = capsys.readouterr()
     if isinstance(ended.value, ValidError):
         return ""
-    assert (ended.value.code, said.out) == (2, "")
+    # On a loaded machine an import may take its time, of which people hear.
+    others = [line for line in said.out.splitlines() if "takes longer than" not in line]
+    assert (ended.value.code, others) == (2, [])
     return said.err
 
 

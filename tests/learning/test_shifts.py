@@ -122,8 +122,12 @@ def test_the_learner_learns_from_shifted_images(compiled: str) -> None:
     def learned(config: Config, batch: Any) -> np.ndarray:
         numbers = (tf.constant(0.0), tf.constant(0.1), tf.constant(0.2))
         vector = tf.constant(network.initial)
-        found = make_learner(config, network)(vector, vector, slots, *numbers, SEED, batch)
-        return np.asarray(found.vector)
+        given = (vector, vector, tf.constant(slots), *numbers, SEED, batch)
+        given = tf.nest.map_structure(tf.constant, given)
+        specs = tf.nest.map_structure(tf.TensorSpec.from_tensor, given)
+        learner: Any = make_learner(config, network)
+        # As a closure has it: for arguments that it describes beforehand.
+        return np.asarray(learner.get_concrete_function(*specs)(*given).vector)
 
     by_hand = shifts.shifted_batch(tf.nest.map_structure(tf.constant, batch), 2, SEED)
     expected = learned(plain, by_hand)
