@@ -58,11 +58,13 @@ def _in_time(options: Environment) -> Iterator[None]:
     """Says what takes long, and refuses an environment that does not return, which nothing ends."""
     returned = threading.Event()
     watching = (options, threading.get_ident(), returned)
-    threading.Thread(target=_watch, args=watching, name="first look", daemon=True).start()
+    watch = threading.Thread(target=_watch, args=watching, name="first look", daemon=True)
+    watch.start()
     try:
         yield
     finally:
         returned.set()
+        watch.join()  # a process with a thread of its own cannot be forked safely
 
 
 def _watch(options: Environment, thread: int, returned: threading.Event) -> None:
