@@ -88,6 +88,13 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "c51",
         "munchausen": False,
     },
+    "histogram": {
+        **NOT_NORMALIZED,
+        "loss": "huber",
+        "optimizer": "adamw",
+        "value_distribution": "hl_gauss",
+        "munchausen": False,
+    },
     "rollout": {
         **NOT_NORMALIZED,
         "replay": "rollout",
