@@ -24,12 +24,12 @@ def check(config: Config, environment: EnvironmentSpec) -> None:
     shift = config.learning.random_shift
     if not shift:
         return
-    if not environment.is_image:
+    if environment.image_axes is None:
         raise UsageError(
-            f"--random_shift={shift}: is for observations that are one image, height × width × "
-            f"channels, and these are {seen}: leave it out"
+            f"--random_shift={shift}: is for images, height × width × channels, or stacks of "
+            f"them, and observations here are {seen}: leave it out"
         )
-    height, width, _ = environment.observation_shape
+    height, width = (environment.observation_shape[axis] for axis in environment.image_axes)
     if shift >= min(height, width):
         raise UsageError(
             f"--random_shift={shift}: would shift images of {height}×{width} out of sight; say a "

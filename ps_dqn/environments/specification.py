@@ -38,9 +38,9 @@ class EnvironmentSpec:
         return self.observation_shape[:-1]
 
     @property
-    def is_image(self) -> bool:
-        """Whether an observation is one image, height × width × channels."""
-        return not self.parts and len(self.observation_shape) == 3
+    def image_axes(self) -> tuple[int, int] | None:
+        """Axes of an observation's height and width; None where it is no image."""
+        return None if self.parts else image_axes(self.observation_shape)
 
     @property
     def num_inputs(self) -> int:
@@ -111,3 +111,15 @@ def actions_of(env: VectorEnv) -> gymnasium.spaces.Discrete:
     actions = env.single_action_space
     assert isinstance(actions, gymnasium.spaces.Discrete)  # others were refused
     return actions
+
+
+def image_axes(shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """Axes of height and width of an image or a stack of them; None where it is neither.
+
+    Images are [H, W, C], stacks of frames [k, H, W] or [k, H, W, C]. Of three axes the first counts
+    as k if it is smaller than both others. Two axes may as well be a stack of vectors.
+    """
+    if len(shape) not in (3, 4):
+        return None
+    is_stack = len(shape) == 4 or shape[0] < min(shape[1:])
+    return (1, 2) if is_stack else (0, 1)

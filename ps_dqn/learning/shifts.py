@@ -3,13 +3,15 @@
 Yarats et al. 2021, arXiv:2004.13649: what a network says of an image must not hang on single
 pixels, and a minibatch is then never seen twice.
 
-Shapes: N images, or sequences of L of them, of height H, width W and C channels.
+Shapes: N items, each an observation or a sequence of L of them. Observations have height H and
+width W where `specification.image_axes` says; the frames of a stack are shifted alike.
 """
 
 import math
 
 import tensorflow as tf
 
+from ps_dqn.environments import specification
 from ps_dqn.replay.batch import Batch, Sequences
 from ps_dqn.seeds import Purpose, derive
 
@@ -18,7 +20,7 @@ def shifted_batch(batch: Batch, most: int, seed: tf.Tensor) -> Batch:
     """The batch with every image shifted; those of a sequence all by the same.
 
     Args:
-        batch: whose observations are images, [M, B, H, W, C] or [M, B, L, H, W, C].
+        batch: whose observations are images, [M, B, …] or [M, B, L, …].
         most: pixels that an image may be shifted by, each way.
         seed: of the push, int32 [2].
     """
@@ -29,7 +31,8 @@ def shifted_batch(batch: Batch, most: int, seed: tf.Tensor) -> Batch:
         if name in batch._fields:
             images = getattr(batch, name)
             length = images.shape[2] if is_sequence else 1
-            shape = [math.prod(images.shape[:2]), length, *images.shape[-3:]]
+            image = images.shape[3 if is_sequence else 2 :]
+            shape = [math.prod(images.shape[:2]), length, *image]
             found = shifted(tf.reshape(images, shape), most, derive(seed, purpose))
             moved[name] = tf.reshape(found, images.shape)
     return batch._replace(**moved)
@@ -39,16 +42,19 @@ def shifted(images: tf.Tensor, most: int, seed: tf.Tensor) -> tf.Tensor:
     """Each shifted by its own whole number of pixels, evenly drawn; edges are repeated.
 
     Args:
-        images: [N, L, H, W, C], the L of each alike.
+        images: [N, L, …], the L of each alike.
         most: pixels, each way.
         seed: int32 [2].
 
     Returns:
         The same shape and dtype.
     """
-    number, _, height, width, _ = images.shape
+    axes = specification.image_axes(tuple(images.shape[2:]))
+    assert axes is not None, "checked before the run"
+    vertical, horizontal = (2 + axis for axis in axes)
+    number, height, width = (images.shape[axis] for axis in (0, vertical, horizontal))
     by = tf.random.stateless_uniform([2, number, 1], seed, -most, most + 1, tf.int32)
     rows = tf.clip_by_value(tf.range(height) + by[0], 0, height - 1)  # [N, H]
     columns = tf.clip_by_value(tf.range(width) + by[1], 0, width - 1)  # [N, W]
-    images = tf.gather(images, rows, axis=2, batch_dims=1)
-    return tf.gather(images, columns, axis=3, batch_dims=1)
+    images = tf.gather(images, rows, axis=vertical, batch_dims=1)
+    return tf.gather(images, columns, axis=horizontal, batch_dims=1)

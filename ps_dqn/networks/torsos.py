@@ -9,6 +9,7 @@ import numpy as np
 from ps_dqn.config import Network
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.environments.parts import Part
+from ps_dqn.environments.specification import image_axes
 from ps_dqn.errors import UsageError
 from ps_dqn.networks import inputs
 from ps_dqn.networks.layers import Factory
@@ -162,6 +163,6 @@ def _channels_last(shape: tuple[int, ...]) -> tuple[tuple[int, ...], list[keras.
         frames, height, width, channels = shape
         image = (height, width, frames * channels)
         return image, [keras.layers.Permute((2, 3, 1, 4)), keras.layers.Reshape(image)]
-    if shape[0] < min(shape[1:]):
+    if image_axes(shape) == (1, 2):
         return (*shape[1:], shape[0]), [keras.layers.Permute((2, 3, 1))]
     return shape, []

@@ -13,6 +13,8 @@ from ps_dqn.errors import UsageError
 
 IMAGE = EnvironmentSpec((12, 10, 2), np.dtype(np.uint8), 3, None)
 VECTOR = EnvironmentSpec((4,), np.dtype(np.float32), 3, None)
+FRAMES = EnvironmentSpec((4, 12, 10), np.dtype(np.uint8), 3, None)
+VECTORS = EnvironmentSpec((3, 4), np.dtype(np.float32), 3, None)
 PARTS = EnvironmentSpec(
     (240,), np.dtype(np.uint8), 3, None, parts=(Part("view", (12, 10, 2), np.dtype(np.uint8)),)
 )
@@ -34,10 +36,12 @@ def check(environment: EnvironmentSpec, **values: Any) -> None:
         (
             VECTOR,
             {"random_shift": 4},
-            "--random_shift=4: is for observations that are one image, height × width × channels, "
-            "and these are 4: leave it out",
+            "--random_shift=4: is for images, height × width × channels, or stacks of them, and "
+            "observations here are 4: leave it out",
         ),
-        (PARTS, {"random_shift": 4}, "--random_shift=4: is for observations that are one image"),
+        (PARTS, {"random_shift": 4}, "--random_shift=4: is for images"),
+        (VECTORS, {"random_shift": 2}, "--random_shift=2: is for images"),
+        (FRAMES, {"random_shift": 10}, "--random_shift=10: would shift images of 12×10 out of"),
         (
             IMAGE,
             {"random_shift": 10},
@@ -56,6 +60,7 @@ def test_what_would_do_nothing_is_refused(
 
 def test_what_has_an_effect_is_not() -> None:
     check(IMAGE, random_shift=9)
+    check(FRAMES, random_shift=9)
     check(VECTOR, normalize_observations=True)
     for environment in (IMAGE, VECTOR, PARTS):
         check(environment)

@@ -61,6 +61,20 @@ def test_each_image_is_shifted_by_its_own_evenly_drawn_number_of_pixels() -> Non
     assert counts.max() < 48
 
 
+@pytest.mark.parametrize("frames_have_channels", [False, True])
+def test_frames_of_a_stack_are_shifted_alike(frames_have_channels: bool) -> None:
+    """As Atari has them: the first axis is that of the frames."""
+    given = np.moveaxis(images(8)[:, 0], -1, 1)  # [8, k, H, W]
+    if frames_have_channels:
+        given = given[..., np.newaxis]
+    found = shifts.shifted(tf.constant(given[:, np.newaxis]), 2, SEED).numpy()[:, 0]
+    shape = (8, CHANNELS, HEIGHT, WIDTH, 1)
+    pairs = zip(found.reshape(shape), given.reshape(shape), strict=True)
+    by = [{shift_of(*frame) for frame in zip(*pair, strict=True)} for pair in pairs]
+    assert all(len(each) == 1 for each in by)
+    assert len(set.union(*by)) > 1
+
+
 def test_images_of_a_sequence_are_shifted_alike() -> None:
     given = images(8, length=3)
     found = shifts.shifted(tf.constant(given), 2, SEED).numpy()
