@@ -31,6 +31,7 @@ def check(config: Topics) -> None:
     _check_schedules(config)
     _check_values(config)
     _check_target(config)
+    config.demonstrations.check_beside(config.network, config.value)
     if config.replay.replay == "rollout":
         _check_rollout(config)
     else:

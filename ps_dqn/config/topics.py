@@ -3,6 +3,7 @@
 import dataclasses
 
 from ps_dqn.config.agent import Environment, Network, Value
+from ps_dqn.config.demonstrations import Demonstrations
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
@@ -19,6 +20,7 @@ class Topics:
     value: Value = dataclasses.field(default_factory=Value)
     learning: Learning = dataclasses.field(default_factory=Learning)
     replay: Replay = dataclasses.field(default_factory=Replay)
+    demonstrations: Demonstrations = dataclasses.field(default_factory=Demonstrations)
     exploration: Exploration = dataclasses.field(default_factory=Exploration)
     parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)
     run: Run = dataclasses.field(default_factory=Run)

@@ -28,7 +28,8 @@ def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
     if options.overlap == "auto":
         with _in_time(config.environment):
             spec, seconds = environments.describe_and_time(config.environment)
-        is_worth_it = seconds >= SLOW_STEP and config.replay.replay != "rollout"
+        makes_none = config.demonstrations.offline or config.replay.replay == "rollout"
+        is_worth_it = seconds >= SLOW_STEP and not makes_none
         options = dataclasses.replace(options, overlap="on" if is_worth_it else "off")
         config = dataclasses.replace(config, parameter_server=options)
     else:

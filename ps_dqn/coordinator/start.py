@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import pathlib
 import sys
 import warnings
 
@@ -12,7 +13,7 @@ from ps_dqn.coordinator import first_look, footprint, observations, process
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
-from ps_dqn.replay import budget
+from ps_dqn.replay import budget, demonstrations
 from ps_dqn.replay import plan as planning
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoints
@@ -62,7 +63,9 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     module, colon, _ = config.network.network.partition(":")
     if colon:
         user_code.find_module(f"--network={config.network.network}", module)
+    shown = _read_demonstrations(config, environment)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
+    lines += shown
     if config.parameter_server.overlap == "on":
         lines.append("environments are stepped while workers learn (--overlap=on)")
     if config.parameter_server.is_synchronous:
@@ -70,6 +73,17 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
             f"workers push in rounds (--aggregation={config.parameter_server.aggregation})"
         )
     return dataclasses.replace(command, config=config), environment, lines
+
+
+def _read_demonstrations(config: Config, environment: EnvironmentSpec) -> list[str]:
+    """Refuses a file that workers could not learn from; returns what people should know."""
+    options = config.demonstrations
+    if not options.demonstrations:
+        return []
+    steps = demonstrations.read(pathlib.Path(options.demonstrations), environment)
+    share = f"{options.demonstration_share:.0%} of each minibatch are of them"
+    how = "they alone are learned from (--offline)" if options.offline else share
+    return [f"demonstrations: {demonstrations.describe(steps)}; {how}"]
 
 
 def _check_own_port(address: str) -> None:
@@ -86,7 +100,7 @@ def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config,
         The experiment, with shares of this machine's memory in bytes; what people should know.
     """
     config, num_workers = command.config, len(command.placement.spec.workers)
-    if config.replay.replay == "rollout":
+    if config.replay.replay == "rollout" or config.demonstrations.offline:
         return config, []
     memory = config.replay.replay_memory
     is_remote = command.placement.kind == "remote"

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.learning import losses, targets
-from ps_dqn.learning.objectives import Bootstrap, Outcomes, Pass, make
+from ps_dqn.learning.objectives import make
+from ps_dqn.learning.passes import Bootstrap, Outcomes, Pass
 from ps_dqn.networks import heads
 from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
@@ -105,7 +106,8 @@ class TransitionSource:
         features = self._network.features(parameters, minibatch.observations, noise_seed)
         masks = minibatch.masks, minibatch.next_masks
         online = Pass(parameters, features, next_features, seed, *masks)
-        outcomes = Outcomes(minibatch.actions, minibatch.returns, minibatch.discounts)
+        demonstrated = minibatch.demonstrated[:, 0] if minibatch.demonstrated.shape[1] else None
+        outcomes = Outcomes(minibatch.actions, minibatch.returns, minibatch.discounts, demonstrated)
         found = self._objective.losses(online, outcomes, prepared, epsilon)
         loss = tf.reduce_mean(minibatch.weights * found.loss)
         return MinibatchLoss(loss, found.error, tf.reduce_mean(found.q_value))

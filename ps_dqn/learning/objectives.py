@@ -6,51 +6,18 @@ theirs. All work on features, so that they serve feed-forward and recurrent netw
 Shapes: K transitions, F features, A actions, N atoms or quantiles.
 """
 
+import abc
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.learning import distributional, losses, targets
+from ps_dqn.learning import distributional, losses, penalties, targets
+from ps_dqn.learning.passes import Bootstrap, Losses, Outcomes, Pass
 from ps_dqn.networks import atoms, heads
 from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.seeds import Purpose, derive
-
-
-class Pass(NamedTuple):
-    """One network, and what it makes of the observations of K transitions."""
-
-    parameters: Parameters  # float32 [P]
-    features: tf.Tensor  # of the states acted in, [K, F]
-    next_features: tf.Tensor | None  # of the bootstrap states, [K, F]; None where not needed
-    seed: tf.Tensor  # of noise and random quantiles, int32 [2]
-    masks: tf.Tensor | None = None  # of the states acted in, bool [K, A]; see `only_allowed`
-    next_masks: tf.Tensor | None = None  # of the bootstrap states, likewise
-
-
-class Outcomes(NamedTuple):
-    """What replay says of K transitions."""
-
-    actions: tf.Tensor  # int32 [K]
-    returns: tf.Tensor  # float32 [K]
-    discounts: tf.Tensor  # float32 [K]
-
-
-class Bootstrap(NamedTuple):
-    """What the target network says of K transitions; it does not depend on the online one."""
-
-    next_outputs: tf.Tensor  # at the bootstrap state, [K, A] or [K, A, N]
-    next_q: tf.Tensor  # what it chooses by there, [K, A]; zeros where the online network chooses
-    bonus: tf.Tensor  # Munchausen's, float32 [K]; zeros without
-
-
-class Losses(NamedTuple):
-    """How far the online network is from its targets."""
-
-    loss: tf.Tensor  # float32 [K]
-    error: tf.Tensor  # what priorities are made of, at least 0, float32 [K]
-    q_value: tf.Tensor  # of the action taken, float32 [K]
 
 
 class Objective(Protocol):
@@ -89,11 +56,12 @@ def make(config: Config, network: QNetwork) -> Objective:
     return kinds[config.value.value_distribution](config, network)
 
 
-class _Base:
+class _Base(abc.ABC):
     """What all kinds share: a way to ask the network, and the Munchausen bonus."""
 
     def __init__(self, config: Config, network: QNetwork):
         self._value, self._network = config.value, network
+        self._penalty = penalties.make(config.demonstrations)
         self._target_chooses = config.value.munchausen or not config.value.double_dqn
 
     def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
@@ -116,6 +84,22 @@ class _Base:
             self._value.munchausen_clip,
         )
         return Bootstrap(next_outputs, next_q, bonus)
+
+    def losses(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> Losses:
+        """How far it is from the targets, and what the options add for the other actions."""
+        found, outputs = self._compare(online, outcomes, bootstrap, epsilon)
+        if self._penalty is None:
+            return found
+        q_values = heads.only_allowed(self._network.q_values(outputs), online.masks)
+        return found._replace(loss=found.loss + self._penalty(q_values, outcomes))
+
+    @abc.abstractmethod
+    def _compare(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> tuple[Losses, tf.Tensor]:
+        """How far the online network is from its targets, and its outputs of all actions."""
 
     def _outputs(self, parameters: Parameters, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """What targets are made of, [K, A] or [K, A, N]."""
@@ -148,21 +132,21 @@ class _Base:
 class ExpectedValue(_Base):
     """DQN (Mnih et al. 2015), Double DQN, Munchausen DQN, and R2D2's rescaled values."""
 
-    def losses(
+    def _compare(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
+    ) -> tuple[Losses, tf.Tensor]:
         """The TD error's loss; errors are of values as they are learned, rescaled or not."""
         seed = derive(online.seed, Purpose.ONLINE)
         outputs = self._network.outputs(online.parameters, online.features, seed)  # [K, A]
         chosen = losses.chosen_values(outputs, outcomes.actions)  # [K]
         errors = self._targets(online, outcomes, bootstrap, epsilon) - chosen
-        return Losses(losses.regression(errors, self._value), tf.abs(errors), chosen)
+        return Losses(losses.regression(errors, self._value), tf.abs(errors), chosen), outputs
 
     def _targets(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
     ) -> tf.Tensor:
         value, next_q = self._value, bootstrap.next_outputs
-        _, returns, discounts = outcomes
+        returns, discounts = outcomes.returns, outcomes.discounts
         if value.munchausen:
             return targets.munchausen_targets(
                 returns, discounts, bootstrap.next_q, bootstrap.bonus, value.munchausen_temperature
@@ -181,9 +165,9 @@ class Histogram(ExpectedValue):
     Targets are numbers as those of DQN, and all that makes them goes with it.
     """
 
-    def losses(
+    def _compare(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
+    ) -> tuple[Losses, tf.Tensor]:
         """The cross-entropy with a Gaussian around the target; the error is the TD error."""
         value = self._value
         seed = derive(online.seed, Purpose.ONLINE)
@@ -196,15 +180,15 @@ class Histogram(ExpectedValue):
         ends = atoms.support(value.v_min, value.v_max, value.num_atoms + 1)
         masses = distributional.gaussian_histogram(found, ends, value.hl_gauss_sigma)  # [K, N]
         loss = distributional.categorical_loss(logits, masses)
-        return Losses(loss, tf.abs(found - q_value), q_value)
+        return Losses(loss, tf.abs(found - q_value), q_value), outputs
 
 
 class Categorical(_Base):
     """C51 (Bellemare et al. 2017, arXiv:1707.06887), as in Rainbow (arXiv:1710.02298)."""
 
-    def losses(
+    def _compare(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
+    ) -> tuple[Losses, tf.Tensor]:
         """The cross-entropy; the error is the divergence from the target, as in Rainbow."""
         value = self._value
         support = atoms.support(value.v_min, value.v_max, value.num_atoms)  # [N]
@@ -218,22 +202,23 @@ class Categorical(_Base):
         loss = distributional.categorical_loss(logits, masses)  # [K]
         # What of the loss is not the target's own entropy can be learned.
         error = tf.nn.relu(loss - distributional.entropy(masses))
-        return Losses(loss, error, self._network.q_values(logits))
+        return Losses(loss, error, self._network.q_values(logits)), outputs
 
 
 class FixedQuantiles(_Base):
     """QR-DQN (Dabney et al. 2018, arXiv:1710.10044)."""
 
-    def losses(
+    def _compare(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
+    ) -> tuple[Losses, tf.Tensor]:
         """Quantile regression; the error is that of the mean over quantiles."""
         outputs, taus = self._online(online)
         quantiles = distributional.chosen(outputs, outcomes.actions)  # [K, N]
         samples = self._targets(online, outcomes, bootstrap)  # [K, N']
         loss = distributional.quantile_huber(quantiles, samples, taus, self._value.huber_delta)
         q_value = self._network.q_values(quantiles)
-        return Losses(loss, tf.abs(tf.reduce_mean(samples, axis=-1) - q_value), q_value)
+        errors = tf.reduce_mean(samples, axis=-1) - q_value
+        return Losses(loss, tf.abs(errors), q_value), outputs
 
     def _online(self, online: Pass) -> tuple[tf.Tensor, tf.Tensor]:
         """Quantiles [K, A, N] and their fractions, [N] or [K, N]."""
@@ -242,7 +227,7 @@ class FixedQuantiles(_Base):
         return outputs, atoms.midpoints(self._value.num_quantiles)
 
     def _targets(self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap) -> tf.Tensor:
-        _, returns, discounts = outcomes
+        returns, discounts = outcomes.returns, outcomes.discounts
         if self._value.munchausen:
             return distributional.munchausen_quantile_targets(
                 returns,

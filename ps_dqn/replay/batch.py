@@ -5,8 +5,8 @@ of these shapes, and the closure that asks for them says so beforehand.
 
 Axes: M minibatches (= local updates) of B items each; T trained rows of a sequence and L rows in
 all; T vector steps of E environments in a rollout; S numbers of recurrent state; A truth values of
-a mask that says which actions are allowed, 0 without masks. An `observation` is of the shape and
-dtype in which the environment's are stored.
+a mask that says which actions are allowed, 0 without masks; D is 1 with demonstrations, 0 without.
+An `observation` is of the shape and dtype in which the environment's are stored.
 """
 
 import typing
@@ -30,6 +30,7 @@ class Transitions(NamedTuple):
     masks: Annotated[np.ndarray, "bool M B A"]
     next_masks: Annotated[np.ndarray, "bool M B A"]
     weights: Annotated[np.ndarray, "float32 M B"]  # importance-sampling weights, 1 where none
+    demonstrated: Annotated[np.ndarray, "float32 M B D"]  # 1: others acted
 
 
 class Sequences(NamedTuple):
@@ -107,7 +108,7 @@ def batch_specs(
     """The kind of batch that an experiment learns from, and what its fields are like."""
     item = capacity.item(config)
     sizes = {"M": config.parameter_server.local_updates, "B": config.learning.batch_size}
-    sizes["A"] = environment.mask_size
+    sizes |= {"A": environment.mask_size, "D": int(bool(config.demonstrations.demonstrations))}
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout

@@ -9,9 +9,10 @@ import numpy as np
 from ps_dqn.config import Config, capacity
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
-from ps_dqn.replay import budget
+from ps_dqn.replay import budget, demonstrations
 from ps_dqn.replay.frames import load_codec, most_bytes
 from ps_dqn.replay.memory import Memory
+from ps_dqn.replay.mixed import Mixed
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rollout import RolloutBuffer
 from ps_dqn.replay.rows import Layout, packed_size
@@ -114,11 +115,36 @@ def make_memory(
             config.learning.gamma,
             rng,
         )
+    if config.demonstrations.offline:
+        return Mixed(None, _demonstrated(config, environment, rng), share=1.0)
     plan = plan_replay(config, environment)
     if folder is None:
         plan.check_memory(1)
     layout = dataclasses.replace(plan.layout, folder=folder)
-    return Replay(layout, make_sampler(config), rng, config.replay.min_replay_size)
+    own = Replay(layout, make_sampler(config), rng, config.replay.min_replay_size)
+    if not config.demonstrations.demonstrations:
+        return own
+    shown = _demonstrated(config, environment, rng.spawn(1)[0])
+    return Mixed(own, shown, config.demonstrations.demonstration_share)
+
+
+def _demonstrated(config: Config, environment: EnvironmentSpec, rng: np.random.Generator) -> Replay:
+    """A replay of its own for transitions that others made, which is full and stays as it is.
+
+    Raises:
+        UsageError: they cannot be read, or are of another environment.
+    """
+    steps = demonstrations.read(pathlib.Path(config.demonstrations.demonstrations), environment)
+    rings = demonstrations.rings_of(list(demonstrations.episodes(steps)))
+    layout = _layout(config, environment, 0, arena_bytes=0)
+    rows = max(demonstrations.rows_of(ring, layout) for ring in rings)
+    layout = dataclasses.replace(layout, num_envs=len(rings), rows=rows, compression="none")
+    sampler = Uniform() if config.replay.replay == "recent" else make_sampler(config)
+    replay = Replay(layout, sampler, rng)
+    clip = config.learning.reward_clip
+    rewards = np.clip(steps.rewards, -clip, clip) if clip else steps.rewards
+    demonstrations.fill(replay, steps._replace(rewards=rewards), rings, layout)
+    return replay
 
 
 def make_sampler(config: Config) -> Sampler:

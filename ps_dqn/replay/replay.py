@@ -186,6 +186,7 @@ class Replay(Memory):
             masks=masks[0],
             next_masks=masks[1],
             weights=weights,
+            demonstrated=np.zeros((*weights.shape, 0), np.float32),
         )
 
     def _sequences(self, base: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> Sequences:

@@ -16,6 +16,7 @@ from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.plan import make_memory
 from ps_dqn.worker.calls import Played, Playing
 from ps_dqn.worker.following import Following
+from ps_dqn.worker.push_under_way import PushUnderWay
 
 
 @dataclasses.dataclass
@@ -110,6 +111,7 @@ class Actor:
         spec, sampling = self.environments.spec, np.random.default_rng(self._seeds(0)[2])
         self.memory: Memory = make_memory(config, spec, sampling, folder)
         self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
+        self._is_offline = config.demonstrations.offline
         self._reward_clip = config.learning.reward_clip
         self._states = np.zeros((num_envs, config.state_size), np.float32)
         self._running_returns = np.zeros(num_envs)
@@ -131,6 +133,13 @@ class Actor:
     def _seeds(self, env_steps: int) -> list[np.random.SeedSequence]:
         """Of environments, exploration and sampling."""
         return np.random.SeedSequence([self._seed, self._worker, env_steps]).spawn(3)
+
+    def begin(self, push: PushUnderWay) -> None:
+        """A push begins; offline its steps count as made."""
+        self.memory.begin()
+        while self._is_offline and push.steps_to_make > 0:
+            push.stepped()
+            self._gathered.env_steps += self.environments.num_envs
 
     @property
     def acting(self) -> list[np.ndarray]:

@@ -151,7 +151,7 @@ class Session:
                 self._push.start(made)
             self._has_started = True
             if self._push.begin(self._config.vector_steps_per_push(self._parameters.workers)):
-                self.actor.memory.begin()
+                self.actor.begin(self._push)
             self._parameters = None
         return Plan(
             slots=self._slots,

@@ -42,7 +42,7 @@ def reference_gradient(
     """Of one minibatch: gradient, loss, mean value and norm; errors."""
     config, gradient, loss, chosen, errors = given.config, np.zeros(online.size), 0.0, [], []
     minibatch = Transitions(*(array[index] for array in given.batch))
-    for x, a, r, d, y, *_, weight in zip(*minibatch, strict=True):
+    for x, a, r, d, y, *_, weight, _ in zip(*minibatch, strict=True):
         after = q_values(target, y)
         following = after[np.argmax(q_values(online, y) if config.value.double_dqn else after)]
         if config.value.target == "expected_sarsa":

@@ -30,6 +30,7 @@ def learner_inputs(config: Config):
         rng.normal(size=(*shape, 4)).astype(np.float32),
         *[np.ones((*shape, 0), np.bool_)] * 2,
         rng.uniform(0.2, 1, size=shape).astype(np.float32),
+        np.ones((*shape, 0), np.float32),
     )
     slots_shape = (local_optimizer_slots(config), network.num_parameters)
     slots = rng.random(slots_shape).astype(np.float32) * 0.01

@@ -1,5 +1,6 @@
 """What a batch is said to be like beforehand, against what a memory hands out."""
 
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ ROLLOUT = {
 SEQUENCES = {"recurrent_size": 7, "burn_in": 2, "sequence_length": 5, "sequence_period": 3}
 KINDS: dict[str, tuple[dict[str, Any], type[Batch], int]] = {
     "transitions": ({"n_step": 2}, Transitions, 20),
+    "demonstrations": ({"n_step": 2, "demonstrations": "shown.npz"}, Transitions, 20),
     "sequences": ({"n_step": 2, **SEQUENCES}, Sequences, 20),
     "rollout": (ROLLOUT, Rollout, 4),
 }
@@ -54,7 +56,13 @@ def step(state_size: int) -> Step:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_batches_are_as_they_are_said_to_be(name: str) -> None:
+def test_batches_are_as_they_are_said_to_be(
+    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    observations, nothing = np.ones((9, 4, 5), np.uint8), np.zeros(9, np.int64)
+    arrays = {"actions": nothing, "rewards": nothing, "terminated": nothing}
+    np.savez("shown.npz", observations=observations, **arrays)  # type: ignore[arg-type]
     values, kind, steps = KINDS[name]
     config = Config.from_values(SIZES | values)
     memory = make_memory(config, ENVIRONMENT, np.random.default_rng(0), folder=None)

@@ -117,9 +117,10 @@ def test_replayed_transitions_are_what_happened(mode: str, n_step: int, opened: 
     assert isinstance(batch, Transitions)
     assert batch.observations.shape == (2, 64, 1)
     seen = set()
-    batch = batch._replace(masks=batch.weights, next_masks=batch.weights)  # there are none
+    nothing = dict.fromkeys(("masks", "next_masks", "demonstrated"), batch.weights)
+    batch = batch._replace(**nothing)
     rows = zip(*(array.reshape(-1) for array in batch), strict=True)
-    for before, action, returns, discount, after, _, _, weight in rows:
+    for before, action, returns, discount, after, _, _, weight, _ in rows:
         lane, episode, time = where(before)
         end = min(time + n_step, LENGTH)
         assert time < LENGTH, "an episode's last observation is no transition"

@@ -212,8 +212,10 @@ def test_dtypes_and_shapes_of_a_sample() -> None:
     drawn = replay.sample(3, 7)
     numbers = [(3, 7)] * 3
     masks = [(3, 7, 0)] * 2
-    assert [each.shape for each in drawn] == [(3, 7, 2), *numbers, (3, 7, 2), *masks, (3, 7)]
-    names = "float32 int32 float32 float32 float32 bool bool float32"
+    observations, nobody = (3, 7, 2), (3, 7, 0)
+    shapes = [observations, *numbers, observations, *masks, (3, 7), nobody]
+    assert [each.shape for each in drawn] == shapes
+    names = "float32 int32 float32 float32 float32 bool bool float32 float32"
     assert [each.dtype.name for each in drawn] == names.split()
     assert (drawn.weights == 1).all()
 

@@ -113,6 +113,7 @@ def random_transitions(rng: np.random.Generator) -> Transitions:
         rng.normal(size=(3, 4, 1)).astype(np.float32),
         *[np.ones((3, 4, 0), np.bool_)] * 2,
         rng.uniform(0.2, 1, (3, 4)).astype(np.float32),
+        np.ones((3, 4, 0), np.float32),
     )
 
 

@@ -220,7 +220,7 @@ def test_seed_and_worker_decide_the_data(opened: Open) -> None:
     assert first == again
     for other in (other_worker, other_seed):
         assert first[0] != other[0], "other first states"
-        assert first[-4] != other[-4], "other minibatches"  # after it are masks and weights of 1
+        assert first[-5] != other[-5], "other minibatches"  # after it are masks, weights, nothing
 
 
 def test_worker_decides_exploration_and_sampling_too(opened: Open) -> None:
