@@ -11,7 +11,7 @@ from support.programs import ROOT
 
 PACKAGES = ("ps_dqn", "cluster", "flags")
 COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator")  # packages
-MODULE_COMMANDS = {"launch", "export", "reproduce"}
+MODULE_COMMANDS = {"demonstrations", "launch", "export", "reproduce"}
 # Lines; a file is to be read in one sitting.
 LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 300)
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import pathlib
 import sys
 import warnings
 
@@ -13,7 +12,7 @@ from ps_dqn.coordinator import first_look, footprint, observations, process
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
-from ps_dqn.replay import budget, demonstrations
+from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoints
@@ -80,7 +79,7 @@ def _read_demonstrations(config: Config, environment: EnvironmentSpec) -> list[s
     options = config.demonstrations
     if not options.demonstrations:
         return []
-    steps = demonstrations.read(pathlib.Path(options.demonstrations), environment)
+    steps = demonstration_files.read(options.demonstrations, environment)
     share = f"{options.demonstration_share:.0%} of each minibatch are of them"
     how = "they alone are learned from (--offline)" if options.offline else share
     return [f"demonstrations: {demonstrations.describe(steps)}; {how}"]

@@ -9,7 +9,7 @@ import numpy as np
 from ps_dqn.config import Config, capacity
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
-from ps_dqn.replay import budget, demonstrations
+from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay.frames import load_codec, most_bytes
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.mixed import Mixed
@@ -134,7 +134,7 @@ def _demonstrated(config: Config, environment: EnvironmentSpec, rng: np.random.G
     Raises:
         UsageError: they cannot be read, or are of another environment.
     """
-    steps = demonstrations.read(pathlib.Path(config.demonstrations.demonstrations), environment)
+    steps = demonstration_files.read(config.demonstrations.demonstrations, environment)
     rings = demonstrations.rings_of(list(demonstrations.episodes(steps)))
     layout = _layout(config, environment, 0, arena_bytes=0)
     rows = max(demonstrations.rows_of(ring, layout) for ring in rings)

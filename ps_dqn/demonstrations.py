@@ -1,0 +1,77 @@
+"""Makes a file for `--demonstrations` of what workers kept with `--replay_files`.
+
+`python -m ps_dqn.demonstrations --input=… --output=….npz`. It needs the files alone.
+"""
+
+import os
+import pathlib
+from collections.abc import Sequence
+
+from absl import flags as absl_flags
+
+from flags import command_line
+from ps_dqn.errors import UsageError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Reads the command line and writes the file; returns the exit code."""
+    values = command_line.new_flags()
+    absl_flags.DEFINE_string(
+        "input",
+        "",
+        "Folder of a run, a worker or a replay; all replays below it are read.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_string("output", "", "The .npz file to write.", flag_values=values)
+    if command_line.asks_for_help(argv):
+        command_line.print_help(
+            values,
+            "python -m ps_dqn.demonstrations",
+            "Makes a file for --demonstrations of what workers kept with --replay_files.",
+            {"What to read and write.": ("input", "output")},
+        )
+        return 0
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        command_line.parse(values, argv)
+        return _write(values.input, values.output)
+    except (absl_flags.Error, UsageError) as error:
+        command_line.refuse(error)
+
+
+def _write(source: str, target: str) -> int:
+    import numpy as np
+
+    from ps_dqn.replay import kept
+
+    folder, path = pathlib.Path(source).expanduser(), pathlib.Path(target).expanduser()
+    if not target or path.suffix != ".npz":
+        raise UsageError(f"--output={target}: name the .npz file to write")
+    replays = kept.find(folder) if source else []
+    if not replays:
+        raise UsageError(
+            f"--input={source}: there is no replay below it; workers keep theirs with "
+            f"--replay_files"
+        )
+    parts = []
+    for replay in replays:
+        print(f"{replay}: ", end="", flush=True)
+        parts.append(kept.transitions(replay))
+        print(f"{len(parts[-1]['actions']):,} transitions", flush=True)
+    shapes = {part["observations"].shape[1:] for part in parts}
+    if len(shapes) > 1:
+        raise UsageError(f"--input={source}: has replays of several environments: name one of them")
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if not len(arrays["actions"]):
+        raise UsageError(f"--input={source}: its replays are empty")
+    try:
+        with path.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise UsageError(f"--output={target}: {error.strerror}") from None
+    print(f"{path}: {len(arrays['actions']):,} transitions")
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run_main(main)

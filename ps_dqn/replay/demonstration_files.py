@@ -1,0 +1,186 @@
+"""Reads transitions that others made: files of arrays, and Minari's data sets.
+
+Shapes: N steps, in order, of one episode after the other; A actions.
+"""
+
+import math
+import pathlib
+import zipfile
+
+import numpy as np
+
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.errors import UsageError
+from ps_dqn.replay.demonstrations import Steps, episodes
+from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED
+
+# Each array under the names that it goes by.
+_NAMES = {
+    "observations": ("observations",),
+    "actions": ("actions",),
+    "rewards": ("rewards",),
+    "terminated": ("terminated", "terminations", "terminals"),
+    "truncated": ("truncated", "truncations", "timeouts"),
+    "next_observations": ("next_observations",),
+    "action_masks": ("action_masks",),
+    "next_action_masks": ("next_action_masks",),
+}
+_OPTIONAL = ("truncated", "next_observations", "action_masks", "next_action_masks")
+MINARI = "minari:"
+
+
+def read(source: str, environment: EnvironmentSpec) -> Steps:
+    """Reads all transitions of a source.
+
+    Args:
+        source: path of an .npz file, or `minari:` and the name of a data set of this machine.
+        environment: what the observations and actions must be of.
+
+    Raises:
+        UsageError: it cannot be read, or is of another environment; in one line.
+    """
+    where = f"--demonstrations={source}"
+    if source.startswith(MINARI):
+        arrays = _of_minari(source.removeprefix(MINARI), where)
+    else:
+        arrays = _of_file(pathlib.Path(source).expanduser(), where)
+    number = len(arrays["actions"])
+    for name, array in arrays.items():
+        if array.shape[:1] != (number,):
+            raise UsageError(
+                f"{where}: {name} has the shape {array.shape}, and there are {number} actions: one "
+                f"row for each step is needed"
+            )
+    if not number:
+        raise UsageError(f"{where}: has no steps")
+    _check_actions(arrays["actions"], environment, where)
+    has_masks = environment.has_masks
+    if has_masks and "action_masks" not in arrays:
+        raise UsageError(
+            f"{where}: has no array action_masks, and the environment says which actions it "
+            f"allows: add it, or say --action_masks=off"
+        )
+    ends = np.where(arrays["terminated"].astype(bool), TERMINATED, CONTINUES).astype(np.uint8)
+    if "truncated" in arrays:
+        ends[arrays["truncated"].astype(bool) & (ends == CONTINUES)] = TRUNCATED
+    follows = "next_observations" in arrays and (not has_masks or "next_action_masks" in arrays)
+    steps = Steps(
+        _observations("observations", arrays, environment, where),
+        arrays["actions"].astype(np.int32),
+        _finite("rewards", arrays["rewards"].astype(np.float32), where),
+        ends,
+        _observations("next_observations", arrays, environment, where) if follows else None,
+        _masks("action_masks", arrays, environment, where) if has_masks else None,
+        _masks("next_action_masks", arrays, environment, where) if has_masks and follows else None,
+    )
+    if next(episodes(steps), None) is None:
+        raise UsageError(
+            f"{where}: has no transition: no step says what it led to, add next_observations"
+        )
+    return steps
+
+
+def _of_file(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
+    try:
+        with path.open("rb") as file:  # NumPy leaves one that is no archive open
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise UsageError(f"{where}: is one array alone: save all with numpy.savez")
+            found = {
+                name: archive[known]
+                for name, names in _NAMES.items()
+                for known in names
+                if known in archive.files
+            }
+            has = ", ".join(archive.files)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{where}: cannot be read ({error})") from None
+    missing = [name for name in _NAMES if name not in found and name not in _OPTIONAL]
+    if missing:
+        raise UsageError(f"{where}: has no array {missing[0]}, but {has or 'nothing'}: add it")
+    return found
+
+
+def _of_minari(name: str, where: str) -> dict[str, np.ndarray]:
+    try:
+        import minari
+    except ImportError:
+        raise UsageError(f"{where}: needs minari: pip install 'ps-dqn[minari]'") from None
+    try:
+        played = list(minari.load_dataset(name).iterate_episodes())
+    except FileNotFoundError:
+        raise UsageError(
+            f"{where}: is not on this machine: `minari download {name}` brings it here"
+        ) from None
+    except (OSError, ValueError, ImportError) as error:
+        raise UsageError(f"{where}: cannot be read ({error})") from None
+    if any(not isinstance(each.observations, np.ndarray) for each in played):
+        raise UsageError(f"{where}: has observations of several parts, which cannot be read")
+    parts = {
+        "observations": [each.observations[:-1] for each in played],
+        "next_observations": [each.observations[1:] for each in played],
+        "actions": [each.actions for each in played],
+        "rewards": [each.rewards for each in played],
+        "terminated": [each.terminations for each in played],
+        "truncated": [each.truncations for each in played],
+    }
+    return {name: np.concatenate(each) for name, each in parts.items()}
+
+
+def _check_actions(actions: np.ndarray, environment: EnvironmentSpec, where: str) -> None:
+    if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
+        raise UsageError(
+            f"{where}: actions are {actions.dtype} of the shape {actions.shape}: numbers of "
+            f"actions, counted from 0, are needed"
+        )
+    outside = np.flatnonzero((actions < 0) | (actions >= environment.num_actions))
+    if outside.size:
+        raise UsageError(
+            f"{where}: step {outside[0]} has the action {actions[outside[0]]}, and the environment "
+            f"has {environment.num_actions}, counted from 0"
+        )
+
+
+def _observations(
+    name: str, arrays: dict[str, np.ndarray], environment: EnvironmentSpec, where: str
+) -> np.ndarray:
+    array, dtype = arrays[name], environment.observation_dtype
+    if array.shape[1:] != environment.observation_shape:
+        raise UsageError(
+            f"{where}: {name} are of the shape {array.shape[1:]}, and those of the environment are "
+            f"{environment.describe_observation()}, kept as {environment.observation_shape}: they "
+            f"must be alike"
+        )
+    kept = array.astype(dtype)
+    if not np.can_cast(array.dtype, dtype, "same_kind") and not (kept == array).all():
+        raise UsageError(
+            f"{where}: {name} are {array.dtype}, and those of the environment are {dtype}: save "
+            f"them as that"
+        )
+    return _finite(name, kept, where)
+
+
+def _finite(name: str, array: np.ndarray, where: str) -> np.ndarray:
+    if np.issubdtype(array.dtype, np.floating):
+        is_finite = np.isfinite(array.reshape(len(array), math.prod(array.shape[1:]))).all(axis=1)
+        if not is_finite.all():
+            raise UsageError(
+                f"{where}: {name} of step {int(np.argmin(is_finite))} are not finite: mend or "
+                f"leave out the step"
+            )
+    return array
+
+
+def _masks(
+    name: str, arrays: dict[str, np.ndarray], environment: EnvironmentSpec, where: str
+) -> np.ndarray:
+    masks = arrays[name].astype(bool)
+    if masks.shape[1:] != (environment.num_actions,):
+        raise UsageError(
+            f"{where}: {name} are of the shape {masks.shape[1:]}, and there are "
+            f"{environment.num_actions} actions: one truth value for each is needed"
+        )
+    allowed = masks.any(axis=1)
+    if not allowed.all():
+        raise UsageError(f"{where}: {name} of step {int(np.argmin(allowed))} allow no action")
+    return masks

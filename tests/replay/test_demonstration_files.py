@@ -1,0 +1,174 @@
+"""What is read of files of transitions, and what is refused."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+import pytest
+from support.shown import SPEC, Arrays, file_of, save
+
+from ps_dqn.errors import UsageError
+from ps_dqn.replay import demonstrations
+from ps_dqn.replay.demonstration_files import read
+from ps_dqn.replay.rows import TERMINATED, TRUNCATED
+
+MASKED = dataclasses.replace(SPEC, has_masks=True)
+
+
+def test_names_of_gymnasium_and_d4rl_are_known(tmp_path: pathlib.Path) -> None:
+    arrays = file_of()
+    arrays["terminals"], arrays["timeouts"] = arrays.pop("terminated"), arrays.pop("truncated")
+    plain = str(save(tmp_path / "plain.npz", file_of()))
+    renamed = str(save(tmp_path / "renamed.npz", arrays))
+    one, other = read(plain, SPEC), read(renamed, SPEC)
+    assert (one.ends == other.ends).all()
+    assert set(one.ends.tolist()) == {0, TERMINATED, TRUNCATED}
+
+
+def test_it_is_described_for_people(tmp_path: pathlib.Path) -> None:
+    path = save(tmp_path / "shown.npz", file_of())
+    said = demonstrations.describe(read(str(path), SPEC))
+    assert said == (
+        "15 transitions of 5 episodes, whose returns are 6.0 to 135.0, 60.8 in the mean"
+    )
+
+
+def without(name: str) -> Arrays:
+    arrays = file_of()
+    del arrays[name]
+    return arrays
+
+
+REFUSED = {
+    "no rewards": (without("rewards"), "has no array rewards, but observations, actions"),
+    "a short array": (
+        {**file_of(), "rewards": np.zeros(3)},
+        "rewards has the shape (3,), and there are 15 actions",
+    ),
+    "another environment's": (
+        {**file_of(), "observations": np.zeros((15, 5))},
+        "observations are of the shape (5,), and those of the environment are 2, kept as (2,)",
+    ),
+    "real actions": (
+        {**file_of(), "actions": np.zeros(15)},
+        "actions are float64 of the shape (15,): numbers of actions, counted from 0",
+    ),
+    "too many actions": (
+        {**file_of(), "actions": np.full(15, 3)},
+        "step 0 has the action 3, and the environment has 3, counted from 0",
+    ),
+    "nan": (
+        {**file_of(), "rewards": np.array([0.0] * 14 + [np.nan])},
+        "rewards of step 14 are not finite",
+    ),
+    "nothing known to follow": (
+        {**without("next_observations"), "truncated": np.ones(15), "terminated": np.zeros(15)},
+        "has no transition: no step says what it led to",
+    ),
+    "nothing is allowed": (
+        {**file_of(), "action_masks": np.zeros((15, 3)), "next_action_masks": np.ones((15, 3))},
+        "action_masks of step 0 allow no action",
+    ),
+    "masks of other actions": (
+        {**file_of(), "action_masks": np.ones((15, 4))},
+        "action_masks are of the shape (4,), and there are 3 actions",
+    ),
+    "no step": ({name: each[:0] for name, each in file_of().items()}, "has no steps"),
+}
+
+
+@pytest.mark.parametrize(("arrays", "reason"), REFUSED.values(), ids=REFUSED)
+def test_files_that_cannot_be_learned_from_are_refused(
+    tmp_path: pathlib.Path, arrays: Arrays, reason: str
+) -> None:
+    path = save(tmp_path / "shown.npz", arrays)
+    with pytest.raises(UsageError) as refused:
+        read(str(path), MASKED if "action_masks" in arrays else SPEC)
+    assert str(refused.value).startswith(f"--demonstrations={path}: ")
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"words", b"PK\x03\x04words"])
+def test_what_is_no_file_of_arrays_is_refused(
+    tmp_path: pathlib.Path, content: bytes | None
+) -> None:
+    path = tmp_path / "shown.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read(str(path), SPEC)
+
+
+def test_an_array_alone_is_refused(tmp_path: pathlib.Path) -> None:
+    with (tmp_path / "shown.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(UsageError, match="is one array alone"):
+        read(str(tmp_path / "shown.npz"), SPEC)
+
+
+def test_an_array_of_objects_is_not_unpickled(tmp_path: pathlib.Path) -> None:
+    path = save(tmp_path / "shown.npz", {**file_of(), "actions": np.array([{}] * 15)})
+    with pytest.raises(UsageError, match="cannot be read"):
+        read(str(path), SPEC)
+
+
+def test_masks_are_asked_for_where_the_environment_has_them(tmp_path: pathlib.Path) -> None:
+    path = save(tmp_path / "shown.npz", file_of())
+    with pytest.raises(UsageError, match="has no array action_masks, and the environment says"):
+        read(str(path), MASKED)
+
+
+def test_without_the_masks_of_what_followed_the_next_rows_are_it(tmp_path: pathlib.Path) -> None:
+    arrays = {**file_of(), "action_masks": np.ones((15, 3))}
+    steps = read(str(save(tmp_path / "shown.npz", arrays)), MASKED)
+    assert steps.next_observations is None
+    assert steps.masks is not None
+
+
+def test_numbers_are_kept_as_the_environments(tmp_path: pathlib.Path) -> None:
+    bytes_ = dataclasses.replace(SPEC, observation_dtype=np.dtype(np.uint8))
+    path = str(save(tmp_path / "shown.npz", file_of()))  # of int64, all of which are bytes
+    assert read(path, bytes_).observations.dtype == np.uint8
+    assert read(path, SPEC).observations.dtype == np.float32
+
+
+def minari_set(name: str) -> None:
+    """Makes a data set of two episodes, where `MINARI_DATASETS_PATH` says."""
+    import gymnasium
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    episodes = [
+        EpisodeBuffer(
+            id=number,
+            observations=np.array([[number, time] for time in range(length + 1)], np.float32),
+            actions=np.arange(length) % 3,
+            rewards=np.full(length, 1.5),
+            terminations=np.arange(length) == (length - 1 if number else -1),
+            truncations=np.arange(length) == (-1 if number else length - 1),
+        )
+        for number, length in enumerate((3, 2))
+    ]
+    minari.create_dataset_from_buffers(
+        name,
+        episodes,
+        observation_space=gymnasium.spaces.Box(0, 9, (2,)),
+        action_space=gymnasium.spaces.Discrete(3),
+    )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:minari")
+def test_data_sets_of_minari_are_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    minari_set("toy/two-v0")
+    steps = read("minari:toy/two-v0", SPEC)
+    assert steps.observations.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
+    assert steps.next_observations is not None
+    assert steps.next_observations[:, 1].tolist() == [1, 2, 3, 1, 2]
+    assert steps.actions.tolist() == [0, 1, 2, 0, 1]
+    assert steps.rewards.tolist() == [1.5] * 5
+    assert steps.ends.tolist() == [0, 0, TRUNCATED, 0, TERMINATED]
+    with pytest.raises(UsageError, match="`minari download toy/three-v0` brings it here"):
+        read("minari:toy/three-v0", SPEC)
