@@ -58,7 +58,10 @@ class _Env:
         for wrap in named.wrappers(content["env_wrappers"]):
             env = wrap(env)
         for wrap in listed.wrappers(
-            content["env_id"], env.action_space, content.get("action_bins", 0)
+            content["env_id"],
+            env.action_space,
+            content.get("action_bins", 0),
+            content.get("branching", False),
         ):
             env = wrap(env)
         self._guard = Guard(env, {}, "")

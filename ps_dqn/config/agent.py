@@ -3,6 +3,7 @@
 import dataclasses
 
 from ps_dqn.config.options import option
+from ps_dqn.errors import UsageError
 
 NETWORKS = ("mlp", "nature", "minatar", "impala")
 # Of `value_distribution`: those that learn expected returns, and those that cut their range up.
@@ -48,6 +49,11 @@ class Environment:
         "Values along each number of a continuous action (Box), evenly spaced from bound to bound; "
         "all their combinations are the actions. 0: such environments are refused (values).",
         low=0,
+    )
+    branching: bool = option(
+        False,
+        "Of actions of several parts, values for each part's choices instead of for all their "
+        "combinations, of which there may then be millions (Tavakoli et al. 2018).",
     )
     action_masks: str = option(
         "auto",
@@ -249,3 +255,26 @@ class Value:
         """Whether `v_min` and `v_max` are of the environment's own returns, learned as they are."""
         is_as_paid = not (self.value_rescaling or self.normalize_returns)
         return self.value_distribution in ON_ATOMS and is_as_paid
+
+    def check_beside_branches(
+        self, environment: Environment, network: Network, replay: str
+    ) -> None:
+        """Refuses what goes by values of whole actions.
+
+        Raises:
+            UsageError: with the flags and what to do.
+        """
+        by_actions = {
+            f"--value_distribution={self.value_distribution}": self.value_distribution != "none",
+            "--munchausen=true": self.munchausen,
+            "--value_rescaling=true": self.value_rescaling,
+            f"--recurrent_size={network.recurrent_size}": network.recurrent_size > 0,
+            f"--network={network.network}": ":" in network.network,
+            f"--replay={replay}": replay == "rollout",
+        }
+        for flag, is_wanted in by_actions.items():
+            if environment.branching and is_wanted:
+                raise UsageError(
+                    f"--branching=true: has values of the parts of actions, and {flag} goes by "
+                    f"those of whole actions; leave one of them out"
+                )

@@ -32,6 +32,7 @@ def check(config: Topics) -> None:
     _check_values(config)
     _check_target(config)
     config.demonstrations.check_beside(config.network, config.value)
+    config.value.check_beside_branches(config.environment, config.network, config.replay.replay)
     if config.replay.replay == "rollout":
         _check_rollout(config)
     else:

@@ -73,7 +73,7 @@ def _least_parameters(config: Config, environment: EnvironmentSpec) -> int:
     network = config.network
     if ":" in network.network:
         return 0
-    widths = [*network.hidden_sizes, environment.num_actions]
+    widths = [*network.hidden_sizes, environment.num_outputs]
     if network.network == "mlp":
         widths.insert(0, environment.num_inputs)
     return sum(before * after for before, after in itertools.pairwise(widths))

@@ -130,7 +130,7 @@ def _announcement(command: Command, environment: EnvironmentSpec) -> str:
     num_environments = config.environment.envs_per_worker
     return (
         f"{config.environment.env_id}: observations {environment.describe_observation()}, "
-        f"{environment.num_actions} actions; "
+        f"{environment.describe_actions()}; "
         f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}, "
         f"{_count(len(spec.ps), 'parameter server')}, {where[placement.kind]}"
     )

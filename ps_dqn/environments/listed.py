@@ -1,7 +1,8 @@
 """Actions of several parts, or continuous ones, as a list that a DQN chooses from.
 
 Combinations of discrete parts are taken as they are. Of continuous numbers a grid is made
-(`--action_bins`): what lies between its points cannot be done.
+(`--action_bins`): what lies between its points cannot be done. With `--branching` the list may be
+long, as a network has values for the choices of each part only.
 """
 
 import functools
@@ -19,8 +20,13 @@ from gymnasium.utils import RecordConstructorArgs
 from ps_dqn.environments.named import Wrap
 from ps_dqn.errors import UsageError
 
-# Actions of a list: a network has outputs for each, and all have to be tried.
+# Actions of a list, or choices of all branches: a network has outputs for each, and all have to be
+# tried.
 MOST = 1024
+# Actions of a list where there are branches: numbers of actions are of 32 bits.
+MOST_OF_BRANCHES = 2**31 - 1
+# Where an environment's metadata have how many choices each part of its actions has.
+KEY = "action_parts"
 
 
 class ListedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
@@ -35,23 +41,27 @@ class ListedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
         """
         RecordConstructorArgs.__init__(self, bins=bins)
         gymnasium.ActionWrapper.__init__(self, env)
-        space: Any = env.action_space
-        combinations = itertools.product(*_values(space, bins))
-        self._actions = np.array(list(combinations), space.dtype).reshape(-1, *space.shape)
-        self.action_space = spaces.Discrete(len(self._actions))
+        self._space: Any = env.action_space
+        self._values = _values(self._space, bins)
+        self._counts = tuple(map(len, self._values))
+        self.metadata = {**env.metadata, KEY: self._counts}
+        self.action_space = spaces.Discrete(math.prod(self._counts))
 
     def action(self, action: Any) -> Any:
         """What the environment is given."""
-        return self._actions[int(action)].copy()
+        places = np.unravel_index(int(action), self._counts)
+        chosen = [values[place] for values, place in zip(self._values, places, strict=True)]
+        return np.array(chosen, self._space.dtype).reshape(self._space.shape)
 
 
-def wrappers(env_id: str, space: Any, bins: int) -> list[Wrap]:
+def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:
     """What makes a list of an environment's actions, where they are none.
 
     Args:
         env_id: for people.
         space: of the actions.
         bins: `--action_bins`.
+        branching: `--branching`.
 
     Raises:
         UsageError: they are too many, or continuous without `--action_bins`.
@@ -62,6 +72,11 @@ def wrappers(env_id: str, space: Any, bins: int) -> list[Wrap]:
             f"{flag}: has no effect, as the actions of {env_id} are {space}: leave it out"
         )
     if not is_box and not isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+        if branching:
+            raise UsageError(
+                f"--branching=true: has no effect, as the actions of {env_id} are {space}: leave "
+                f"it out"
+            )
         return []
     if is_box and bins < 2:
         raise UsageError(
@@ -74,21 +89,32 @@ def wrappers(env_id: str, space: Any, bins: int) -> list[Wrap]:
             f"{flag}: the actions of {env_id} are {space}, without bounds: wrap it so that they "
             f"have some"
         )
-    if not _are_few(space, bins):
+    if not _are_few(space, bins, branching):
         what, advice = (flag, "say fewer, or ") if is_box else (f"--env_id={env_id}", "")
+        few = f"{MOST:,} combinations"
+        if branching:
+            few = f"{MOST:,} choices or {MOST_OF_BRANCHES:,} combinations"
+        else:
+            advice += "say --branching, or "
         raise UsageError(
-            f"{what}: its actions {space} make more than {MOST:,} combinations: {advice}wrap it so "
-            f"that it offers a shorter list"
+            f"{what}: its actions {space} make more than {few}: {advice}wrap it so that it offers "
+            f"a shorter list"
         )
     return [functools.partial(ListedActions, bins=bins)]
 
 
-def _are_few(space: Any, bins: int) -> bool:
+def _are_few(space: Any, bins: int, branching: bool) -> bool:
     """Whether the list is short enough; found without making it, as it may not fit anywhere."""
-    counts: Iterable[int] = itertools.repeat(bins or 2, math.prod(space.shape))
-    if isinstance(space, spaces.MultiDiscrete):
-        counts = map(int, space.nvec.flat)
-    return all(count <= MOST for count in itertools.accumulate(counts, operator.mul))
+
+    def counts() -> Iterable[int]:
+        if isinstance(space, spaces.MultiDiscrete):
+            return map(int, space.nvec.flat)
+        return itertools.repeat(bins or 2, math.prod(space.shape))
+
+    most = MOST_OF_BRANCHES if branching else MOST
+    if not all(count <= most for count in itertools.accumulate(counts(), operator.mul)):
+        return False
+    return not branching or sum(counts()) <= MOST
 
 
 def _values(space: Any, bins: int) -> list[np.ndarray]:

@@ -84,6 +84,11 @@ def with_masks(
     """
     if config.action_masks == "off":
         return spec
+    if config.branching and masks.KEY in infos:
+        raise UsageError(
+            "it says which combinations of its actions it allows, and --branching chooses their "
+            "parts one by one: leave it out, or say --action_masks=off"
+        )
     has_masks = masks.are_there(infos, num_envs, spec.num_actions)
     if config.action_masks == "on" and not has_masks:
         raise UsageError(
@@ -96,7 +101,8 @@ def with_masks(
 def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
     with _first_steps(config):
         _, infos = env.reset(seed=0)
-        return with_masks(config, specification.of(env), infos, env.num_envs)
+        spec = specification.of(env, config.branching)
+        return with_masks(config, spec, infos, env.num_envs)
 
 
 def make_vector(config: Environment, num_envs: int, folder: str | None = None) -> VectorEnv:
@@ -128,6 +134,12 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
             f"--env_id={config.env_id}: its actions are {env.single_action_space}, and a DQN needs "
             f"Discrete ones: wrap it so that it offers a list of actions"
         )
+    if config.branching and listed.KEY not in env.metadata:
+        env.close()
+        raise UsageError(
+            f"--branching=true: has no effect, as the actions of {config.env_id} are a list "
+            f"already: leave it out"
+        )
     return env
 
 
@@ -150,7 +162,8 @@ def _make(
         gymnasium.make_vec(env_id, 1, vectorization_mode=mode, wrappers=own, **kwargs)
     ) as looked_at:
         _check_observations(config.env_id, looked_at.single_observation_space)
-        lists = listed.wrappers(config.env_id, looked_at.single_action_space, config.action_bins)
+        actions = looked_at.single_action_space
+        lists = listed.wrappers(config.env_id, actions, config.action_bins, config.branching)
         wrappers = _wrappers(config, looked_at.single_observation_space)
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
     if mode is None and own_form is not None and not lists and not wrappers:
@@ -162,6 +175,7 @@ def _make(
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
             "env_wrappers": config.env_wrappers, "action_bins": config.action_bins,
+            "branching": config.branching,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
     return gymnasium.make_vec(

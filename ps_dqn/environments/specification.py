@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from ps_dqn.environments import parts
+from ps_dqn.environments import listed, parts
 from ps_dqn.environments.parts import Part
 
 
@@ -26,6 +26,13 @@ class EnvironmentSpec:
     parts: tuple[Part, ...] = ()
     # Dtype of the observations, where float32 does not hold all of it.
     rounded_from: str = dataclasses.field(default="", compare=False)
+    # Choices of each part of an action, of which the last varies fastest; none: actions are whole.
+    branches: tuple[int, ...] = ()
+
+    @property
+    def num_outputs(self) -> int:
+        """Values that a network has of a state."""
+        return sum(self.branches) or self.num_actions
 
     @property
     def mask_size(self) -> int:
@@ -85,6 +92,13 @@ class EnvironmentSpec:
         ]
         return np.concatenate(found, axis=1)
 
+    def describe_actions(self) -> str:
+        """For people."""
+        if not self.branches:
+            return f"{self.num_actions} actions"
+        counts = "×".join(map(str, self.branches))
+        return f"{self.num_actions:,} actions ({counts}), whose parts are chosen one by one"
+
     def describe_observation(self) -> str:
         """For people."""
         if self.parts:
@@ -93,8 +107,13 @@ class EnvironmentSpec:
         return shape + (f" ({self.rounded_from}, kept as float32)" if self.rounded_from else "")
 
 
-def of(env: VectorEnv) -> EnvironmentSpec:
-    """What a network for a vector must fit, as far as that shows before a reset."""
+def of(env: VectorEnv, branching: bool) -> EnvironmentSpec:
+    """What a network for a vector must fit, as far as that shows before a reset.
+
+    Args:
+        env: the vector.
+        branching: values are of each part's choices.
+    """
     space = env.single_observation_space
     return EnvironmentSpec(
         tuple(space.shape or ()),
@@ -103,6 +122,7 @@ def of(env: VectorEnv) -> EnvironmentSpec:
         env.spec.reward_threshold if env.spec else None,
         parts=env.metadata.get(parts.KEY, ()),
         rounded_from=parts.rounded_from(space),
+        branches=env.metadata.get(listed.KEY, ()) if branching else (),
     )
 
 

@@ -75,7 +75,7 @@ class Environments:
         self._timeout = config.env_timeout
         self._env = self._within_time(self._make)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self.spec = specification.of(self._env)  # without masks until a reset
+        self.spec = specification.of(self._env, config.branching)  # without masks until a reset
         self._config = config
         self._action_start = int(specification.actions_of(self._env).start)
         self._action_dtype = self._env.action_space.dtype

@@ -1,51 +1,28 @@
 """What the network is moved towards and how far it is from it: one loss for each transition.
 
-One class for each `value_distribution`; options of the target (Double, Munchausen, rescaling) are
-theirs. All work on features, so that they serve feed-forward and recurrent networks alike.
+One class for each `value_distribution`, and one for actions of branches; options of the target
+(Double, Munchausen, rescaling) are theirs.
 
 Shapes: K transitions, F features, A actions, N atoms or quantiles.
 """
 
-import abc
 from collections.abc import Callable
-from typing import Protocol
 
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.learning import distributional, losses, penalties, targets
+from ps_dqn.learning import distributional, losses, targets
+from ps_dqn.learning.objective import Base, Objective
 from ps_dqn.learning.passes import Bootstrap, Losses, Outcomes, Pass
-from ps_dqn.networks import atoms, heads
+from ps_dqn.networks import atoms, branches
 from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.seeds import Purpose, derive
 
 
-class Objective(Protocol):
-    """How one kind of value is learned."""
-
-    def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
-        """The target network's part.
-
-        Args:
-            target: the target network's; its `features` count for Munchausen only.
-            actions: what was done, int32 [K].
-        """
-
-    def losses(
-        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
-        """Compares the online network with its targets; the gradient goes through `features`.
-
-        Args:
-            online: the online network's, without `next_features` where it does not select.
-            outcomes: of the transitions.
-            bootstrap: what `bootstrap` returned.
-            epsilon: of the policy that acts, float32 [].
-        """
-
-
 def make(config: Config, network: QNetwork) -> Objective:
     """The objective that the configuration names."""
+    if config.environment.branching:
+        return Branching(config, network)
     kinds: dict[str, Callable[[Config, QNetwork], Objective]] = {
         "none": ExpectedValue,
         "hl_gauss": Histogram,
@@ -56,80 +33,7 @@ def make(config: Config, network: QNetwork) -> Objective:
     return kinds[config.value.value_distribution](config, network)
 
 
-class _Base(abc.ABC):
-    """What all kinds share: a way to ask the network, and the Munchausen bonus."""
-
-    def __init__(self, config: Config, network: QNetwork):
-        self._value, self._network = config.value, network
-        self._penalty = penalties.make(config.demonstrations)
-        self._target_chooses = config.value.munchausen or not config.value.double_dqn
-
-    def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
-        """Outputs at the bootstrap states, and the bonus of the states acted in."""
-        seed = derive(target.seed, Purpose.TARGET)
-        next_outputs = self._outputs(target.parameters, target.next_features, seed)
-        if self._target_chooses:
-            next_q = self._q_values(target.parameters, target.next_features, seed, next_outputs)
-            next_q = heads.only_allowed(next_q, target.next_masks)
-        else:
-            next_q = tf.zeros_like(self._network.q_values(next_outputs))
-        if not self._value.munchausen:
-            return Bootstrap(next_outputs, next_q, tf.zeros_like(actions, tf.float32))
-        q_values = self._q_values(target.parameters, target.features, seed)
-        bonus = targets.munchausen_bonus(
-            heads.only_allowed(q_values, target.masks),
-            actions,
-            self._value.munchausen_alpha,
-            self._value.munchausen_temperature,
-            self._value.munchausen_clip,
-        )
-        return Bootstrap(next_outputs, next_q, bonus)
-
-    def losses(
-        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
-        """How far it is from the targets, and what the options add for the other actions."""
-        found, outputs = self._compare(online, outcomes, bootstrap, epsilon)
-        if self._penalty is None:
-            return found
-        q_values = heads.only_allowed(self._network.q_values(outputs), online.masks)
-        return found._replace(loss=found.loss + self._penalty(q_values, outcomes))
-
-    @abc.abstractmethod
-    def _compare(
-        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> tuple[Losses, tf.Tensor]:
-        """How far the online network is from its targets, and its outputs of all actions."""
-
-    def _outputs(self, parameters: Parameters, features: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-        """What targets are made of, [K, A] or [K, A, N]."""
-        return self._network.outputs(parameters, features, seed)
-
-    def _q_values(
-        self,
-        parameters: Parameters,
-        features: tf.Tensor,
-        seed: tf.Tensor,
-        outputs: tf.Tensor | None = None,
-    ) -> tf.Tensor:
-        """What actions are chosen by, [K, A]; `outputs` where they were asked for already."""
-        if outputs is None:
-            outputs = self._network.outputs(parameters, features, seed)
-        return self._network.q_values(outputs)
-
-    def _selector(self, online: Pass, bootstrap: Bootstrap) -> tf.Tensor:
-        """Values whose greedy action is bootstrapped from, [K, A]: the target network's.
-
-        With Double DQN the online network's.
-        """
-        if online.next_features is None:
-            return bootstrap.next_q
-        seed = derive(online.seed, Purpose.SELECTOR)
-        q_values = self._q_values(online.parameters, online.next_features, seed)
-        return heads.only_allowed(q_values, online.next_masks)
-
-
-class ExpectedValue(_Base):
+class ExpectedValue(Base):
     """DQN (Mnih et al. 2015), Double DQN, Munchausen DQN, and R2D2's rescaled values."""
 
     def _compare(
@@ -159,6 +63,47 @@ class ExpectedValue(_Base):
         return targets.rescale(found)
 
 
+class Branching(ExpectedValue):
+    """Values of each part's choices, moved towards what all parts expect in the mean.
+
+    BDQ's (Tavakoli et al. 2018, arXiv:1711.08946): targets of eq. 6, and eq. 7's mean over the
+    parts. Shapes: D parts, and outputs [K, C] of all their choices.
+    """
+
+    def _compare(
+        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
+    ) -> tuple[Losses, tf.Tensor]:
+        """The mean of the parts' losses, and of their errors."""
+        counts, target = self._network.branches, targets.TARGETS[self._value.target]
+        seed = derive(online.seed, Purpose.ONLINE)
+        outputs = self._network.outputs(online.parameters, online.features, seed)  # [K, C]
+        taken = branches.choices(outcomes.actions, counts)
+        parts = zip(branches.split(outputs, counts), taken, strict=True)
+        chosen = tf.stack([losses.chosen_values(*each) for each in parts], axis=-1)  # [K, D]
+        next_q = branches.split(bootstrap.next_outputs, counts)
+        selector = branches.split(self._selector(online, bootstrap), counts)
+        returns, discounts = outcomes.returns, outcomes.discounts
+        found = [
+            target(returns, discounts, *each, epsilon, None)
+            for each in zip(next_q, selector, strict=True)
+        ]
+        errors = tf.reduce_mean(tf.stack(found, -1), -1, keepdims=True) - chosen  # [K, D]
+        loss = tf.reduce_mean(losses.regression(errors, self._value), -1)
+        error, value = tf.reduce_mean(tf.abs(errors), -1), tf.reduce_mean(chosen, -1)
+        return Losses(loss, error, value), outputs
+
+    def _penalties(self, q_values: tf.Tensor, outcomes: Outcomes) -> tf.Tensor:
+        """The mean over the parts."""
+        counts = self._network.branches
+        taken = branches.choices(outcomes.actions, counts)
+        parts = zip(branches.split(q_values, counts), taken, strict=True)
+        added = [
+            super(Branching, self)._penalties(values, outcomes._replace(actions=actions))
+            for values, actions in parts
+        ]
+        return tf.reduce_mean(tf.stack(added, axis=-1), axis=-1)
+
+
 class Histogram(ExpectedValue):
     """Expected values as means of histograms (HL-Gauss; Farebrother et al. 2024, arXiv:2403.03950).
 
@@ -183,7 +128,7 @@ class Histogram(ExpectedValue):
         return Losses(loss, tf.abs(found - q_value), q_value), outputs
 
 
-class Categorical(_Base):
+class Categorical(Base):
     """C51 (Bellemare et al. 2017, arXiv:1707.06887), as in Rainbow (arXiv:1710.02298)."""
 
     def _compare(
@@ -205,7 +150,7 @@ class Categorical(_Base):
         return Losses(loss, error, self._network.q_values(logits)), outputs
 
 
-class FixedQuantiles(_Base):
+class FixedQuantiles(Base):
     """QR-DQN (Dabney et al. 2018, arXiv:1710.10044)."""
 
     def _compare(

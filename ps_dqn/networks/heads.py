@@ -9,7 +9,8 @@ from keras import ops
 
 from ps_dqn.config import Network, Value
 from ps_dqn.config.agent import ON_ATOMS
-from ps_dqn.networks import atoms
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.networks import atoms, branches
 from ps_dqn.networks.layers import Factory, run
 
 # The value of an action that is not allowed, where actions are chosen.
@@ -59,11 +60,16 @@ class Head:
     """The last hidden layer and the output layer.
 
     With `dueling` both exist twice, for the state's value and the actions' advantages, and
-    Q = V + A - mean A (Wang et al. 2016, arXiv:1511.06581), for each atom or quantile.
+    Q = V + A - mean A (Wang et al. 2016, arXiv:1511.06581), for each atom or quantile; with
+    branches within each of them (Tavakoli et al. 2018, arXiv:1711.08946, eq. 1), and A is the
+    number of all their choices.
     """
 
-    def __init__(self, network: Network, value: Value, num_actions: int, factory: Factory):
-        self._num_actions = num_actions
+    def __init__(
+        self, network: Network, value: Value, environment: EnvironmentSpec, factory: Factory
+    ):
+        self._num_actions = environment.num_outputs
+        self._branches = environment.branches
         self._atoms = num_atoms(value)
         self._embedding = None
         if value.value_distribution == "iqn":
@@ -78,7 +84,7 @@ class Head:
             return [*layers, factory.dense(outputs * (self._atoms or 1), 1.0)]
 
         self._values = stream(1) if network.dueling else []
-        self._actions = stream(num_actions)
+        self._actions = stream(self._num_actions)
 
     def __call__(
         self, features: tf.Tensor, noise: tf.Tensor | None = None, taus: tf.Tensor | None = None
@@ -106,4 +112,8 @@ class Head:
         if not self._values:
             return actions
         values = ops.reshape(run(self._values, x, noise), (-1, 1, *atoms))
-        return values + actions - ops.mean(actions, axis=1, keepdims=True)
+        if not self._branches:
+            return values + actions - ops.mean(actions, axis=1, keepdims=True)
+        parts = branches.split(actions, self._branches)
+        centred = [part - ops.mean(part, axis=1, keepdims=True) for part in parts]
+        return values + ops.concatenate(centred, axis=1)

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.networks import custom, heads, inputs, torsos
+from ps_dqn.networks import branches, custom, heads, inputs, torsos
 from ps_dqn.networks.layers import LSTM, Factory, PatchConvolution, run
 from ps_dqn.networks.standardized import Standardized
 
@@ -48,7 +48,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     lstm = None
     if network.recurrent_size:
         lstm = factory.lstm(network.recurrent_size, environment.num_actions)
-    head = heads.Head(network, value, environment.num_actions, factory)
+    head = heads.Head(network, value, environment, factory)
     return QNetwork(layers, lstm, head, value, environment, standardized)
 
 
@@ -68,6 +68,8 @@ class QNetwork:
     Attributes:
         num_parameters: P.
         num_actions: A.
+        branches: choices of each part of an action, whose values take the place of those of A
+            actions wherever values are meant; none without branches.
         state_size: S.
         num_moments: numbers of the environment that are followed: see `moments`.
         initial: the parameters to start from, float32 [P].
@@ -88,7 +90,7 @@ class QNetwork:
         self._environment, self._standardized = environment, standardized
         self._head = head
         self._value = value
-        self.num_actions = environment.num_actions
+        self.num_actions, self.branches = environment.num_actions, environment.branches
         self.state_size = lstm.state_size if lstm else 0
         self._model = self._connect()
         self._variables = [*standardized.variables, *self._model.trainable_variables]
@@ -216,6 +218,8 @@ class QNetwork:
             if self._lstm is not None:
                 features, state = self._lstm(features, state)
             q_values = self.q_values(self._head(features, noise))  # [E, A]
+        if self.branches:
+            return branches.greedy(q_values, self.branches), state
         greedy = tf.argmax(heads.only_allowed(q_values, masks), -1, output_type=tf.int32)
         return greedy, state
 

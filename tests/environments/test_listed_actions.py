@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 from typing import Any
 
@@ -31,15 +32,17 @@ class Echo(gymnasium.Env):
             "parts": spaces.MultiDiscrete([2, 3], start=[0, 5]),
             "many": spaces.MultiDiscrete([50, 50]),
             "bits": spaces.MultiBinary(2),
+            "masked": spaces.MultiBinary(2),
             "one": spaces.Discrete(3),
         }[actions]
-        self._limit = limit
+        self._limit, self._is_masked = limit, actions == "masked"
         shape = (1,) if actions == "whole" else (2,)
         self.observation_space = spaces.Box(-100, 100, shape, np.float32)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
-        return np.zeros(self.observation_space.shape, np.float32), {}
+        info = {"action_mask": np.ones(4, np.bool_)} if self._is_masked else {}
+        return np.zeros(self.observation_space.shape, np.float32), info
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         assert self.action_space.contains(action), action
@@ -51,9 +54,10 @@ class Echo(gymnasium.Env):
 gymnasium.register("TestListed/Echo-v0", Echo, disable_env_checker=True)
 
 
-def options(actions: str, bins: int = 0, **kwargs: Any) -> Environment:
+def options(actions: str, bins: int = 0, branching: bool = False, **kwargs: Any) -> Environment:
     texts = json.dumps({"actions": actions, **kwargs})
     values = {"env_id": "TestListed/Echo-v0", "env_kwargs": texts, "action_bins": bins}
+    values |= {"branching": branching}
     return Config.from_values(values).environment
 
 
@@ -87,13 +91,49 @@ def test_each_action_is_a_combination(
     ("endless", 0, "make more than 1,024"),
     ("thousands", 0, "make more than 1,024"),
     ("open", 5, "--action_bins=5: .* without bounds"),
-    ("many", 0, "--env_id=TestListed/Echo-v0: its actions .* more than 1,024 combinations: wrap"),
+    ("many", 0, "TestListed/Echo-v0: its actions .* more than 1,024 combinations: say --br"),
     ("one", 5, "--action_bins=5: has no effect, as the actions .* are Discrete"),
     ("bits", 5, "--action_bins=5: has no effect"),
 ])  # fmt: skip
 def test_what_makes_no_list_is_refused(actions: str, bins: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         describe(options(actions, bins))
+
+
+@pytest.mark.parametrize(("actions", "bins", "branches"), [
+    ("grid", 3, (3, 3)),
+    ("parts", 0, (2, 3)),
+    ("bits", 0, (2, 2)),
+    ("many", 0, (50, 50)),
+    ("large", 60, (60,) * 5),
+])  # fmt: skip
+def test_branches_are_the_choices_of_the_parts(
+    actions: str, bins: int, branches: tuple[int, ...]
+) -> None:
+    spec = describe(options(actions, bins, branching=True))
+    assert spec.branches == branches
+    assert spec.num_actions == math.prod(branches)
+    assert spec.num_outputs == sum(branches)
+    assert describe(options("parts")).branches == ()
+
+
+@pytest.mark.parametrize(("actions", "bins", "said"), [
+    ("one", 0, "--branching=true: has no effect, as the actions .* are Discrete"),
+    ("endless", 0, "more than 1,024 choices or 2,147,483,647 combinations: wrap"),
+    ("thousands", 0, "more than 1,024 choices or 2,147,483,647 combinations"),
+    ("large", 80, "--action_bins=80: its actions .* more than 1,024 choices .*: say fewer"),
+    ("large", 0, "say --action_bins=5"),
+])  # fmt: skip
+def test_branches_that_cannot_be_are_refused(actions: str, bins: int, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        describe(options(actions, bins, branching=True))
+
+
+def test_masks_of_combinations_do_not_go_with_branches() -> None:
+    with pytest.raises(UsageError, match="say --action_masks=off"):
+        describe(options("masked", branching=True))
+    off = dataclasses.replace(options("masked", branching=True), action_masks="off")
+    assert describe(off).branches == (2, 2)
 
 
 def test_a_failure_is_made_again_with_the_same_list(

@@ -36,7 +36,7 @@ from support.products import (
 
 from ps_dqn.config import Config
 from ps_dqn.learning import objectives, targets
-from ps_dqn.learning.objectives import Losses, Outcomes, Pass
+from ps_dqn.learning.passes import Losses, Outcomes, Pass
 
 
 def spread(parameters: Sequence[float], features: list[list[float]]) -> list[list[list[float]]]:

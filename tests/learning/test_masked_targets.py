@@ -9,7 +9,7 @@ from support.products import ANY, MUNCHAUSEN, SEED, Products
 
 from ps_dqn.config import Config
 from ps_dqn.learning import objectives
-from ps_dqn.learning.objectives import Losses, Outcomes, Pass
+from ps_dqn.learning.passes import Losses, Outcomes, Pass
 from ps_dqn.networks import heads
 
 KINDS: dict[str, dict[str, Any]] = {

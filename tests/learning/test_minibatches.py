@@ -28,7 +28,7 @@ from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning.minibatches import make_source
-from ps_dqn.learning.objectives import Bootstrap
+from ps_dqn.learning.passes import Bootstrap
 from ps_dqn.replay.batch import Sequences, zero_batch
 
 

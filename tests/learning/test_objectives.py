@@ -28,7 +28,7 @@ from support.products import (
 )
 
 from ps_dqn.config import Config
-from ps_dqn.learning.objectives import Bootstrap, Losses
+from ps_dqn.learning.passes import Bootstrap, Losses
 
 CHOSEN = [row[action] for row, action in zip(scaled(ONLINE, NOW), ACTIONS, strict=True)]
 AFTER = scaled(TARGET, TARGET_NEXT)

@@ -45,7 +45,7 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("replay", "rollout"): {"target_update_period": 0, "double_dqn": False, "n_step": 1},
 }
 NOT_NORMALIZED = {"normalize_observations": False, "normalize_returns": False}
-ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0}
+ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0, "branching": False}
 # Together, these experiments have every option with a value that is not its default: what each
 # says first, for there are options that do not go together.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
@@ -93,6 +93,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "demonstrated": {
+        "branching": False,
         "optimizer": "sgd",
         "pull_wire_dtype": "float32",
         "recurrent_size": 0,
@@ -102,6 +103,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "offline": {
         **NOT_NORMALIZED,
+        "value_rescaling": False,
         "overlap": "auto",
         "recurrent_size": 0,
         "munchausen": False,

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.learning import objectives
-from ps_dqn.learning.objectives import Losses, Outcomes, Pass
+from ps_dqn.learning.passes import Losses, Outcomes, Pass
 
 ONLINE, TARGET = [2.0, 0.3], [1.5, -0.4]
 EPSILON = 0.4

@@ -1,0 +1,64 @@
+"""What does not go with branches of actions, or with demonstrations."""
+
+from typing import Any
+
+import pytest
+
+from ps_dqn.config import Config
+from ps_dqn.errors import UsageError
+
+
+def refused(**values: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        Config.from_values(values)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("beside", "flag"),
+    [
+        ({"value_distribution": "qr_dqn"}, "--value_distribution=qr_dqn"),
+        ({"munchausen": True, "double_dqn": False}, "--munchausen=true"),
+        ({"value_rescaling": True}, "--value_rescaling=true"),
+        ({"recurrent_size": 16}, "--recurrent_size=16"),
+        ({"network": "a.module:network"}, "--network=a.module:network"),
+        (
+            {"replay": "rollout", "target_update_period": 0, "double_dqn": False, "n_step": 1},
+            "--replay=rollout",
+        ),
+    ],
+)
+def test_branches_do_not_go_with_values_of_whole_actions(beside: dict[str, Any], flag: str) -> None:
+    assert refused(branching=True, **beside) == (
+        f"--branching=true: has values of the parts of actions, and {flag} goes by those of whole "
+        f"actions; leave one of them out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"demonstrations": "shown.npz", "recurrent_size": 16},
+            "--demonstrations=shown.npz: has no recurrent states, with which --recurrent_size=16 "
+            "begins its sequences; leave one of them out",
+        ),
+        (
+            {"demonstrations": "shown.npz", "offline": True, "normalize_observations": True},
+            "--normalize_observations=true: goes by what workers see of their environments, and "
+            "with --offline they see none; leave one of them out",
+        ),
+        (
+            {"offline": True},
+            "--offline=true: has no effect without --demonstrations; leave it out (its default is "
+            "false)",
+        ),
+        (
+            {"demonstrations": "shown.npz", "offline": True, "demonstration_share": 0.5},
+            "--demonstration_share=0.5: has no effect without --offline=false; leave it out (its "
+            "default is 0.25)",
+        ),
+    ],
+)
+def test_demonstrations_that_cannot_be_learned_from(values: dict[str, Any], said: str) -> None:
+    assert refused(**values) == said
