@@ -131,11 +131,12 @@ def main() -> None:
     parser.add_argument("--games", default="MinAtar/Breakout-v0,MinAtar/SpaceInvaders-v0")
     parser.add_argument("--algorithms", default="dqn,rainbow,munchausen_iqn")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("minatar.csv"))
     parser.add_argument("--picture", type=pathlib.Path)
     options, flags = parser.parse_known_args()
     games, algorithms = options.games.split(","), options.algorithms.split(",")
-    for seed in range(options.seeds):
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
         for game in games:
             for algorithm in algorithms:
                 wanted = (game, algorithm, str(seed))

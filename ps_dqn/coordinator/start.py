@@ -62,7 +62,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     module, colon, _ = config.network.network.partition(":")
     if colon:
         user_code.find_module(f"--network={config.network.network}", module)
-    shown = _read_demonstrations(config, environment)
+    shown = _read_demonstrations(config, environment, 1 if is_remote else num_workers)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
     lines += shown
     if config.parameter_server.overlap == "on":
@@ -74,12 +74,25 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     return dataclasses.replace(command, config=config), environment, lines
 
 
-def _read_demonstrations(config: Config, environment: EnvironmentSpec) -> list[str]:
-    """Refuses a file that workers could not learn from; returns what people should know."""
+def _read_demonstrations(
+    config: Config, environment: EnvironmentSpec, num_workers: int
+) -> list[str]:
+    """Refuses what the workers of a machine could not learn from.
+
+    Returns:
+        What people should know.
+    """
     options = config.demonstrations
     if not options.demonstrations:
         return []
     steps = demonstration_files.read(options.demonstrations, environment)
+    wanted, memory = num_workers * steps.observations.nbytes, budget.available()
+    if wanted > memory.nbytes:
+        raise UsageError(
+            f"--demonstrations={options.demonstrations}: its observations take "
+            f"{budget.show(wanted)} in {_count(num_workers, 'worker')}, and there are "
+            f"{budget.show(memory.nbytes)} {memory.what}: keep fewer of them"
+        )
     share = f"{options.demonstration_share:.0%} of each minibatch are of them"
     how = "they alone are learned from (--offline)" if options.offline else share
     return [f"demonstrations: {demonstrations.describe(steps)}; {how}"]

@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 from support.catch_env import Catch
 
+from ps_dqn import environments
+from ps_dqn.config import Config
+from ps_dqn.coordinator import start
+from ps_dqn.errors import UsageError
+from ps_dqn.replay import budget
+
 CATCH = (
     "--cluster=in_process",
     "--seed=1",
@@ -103,3 +109,21 @@ def test_a_file_that_cannot_be_learned_from_is_refused_before_anything_starts(
         f"observations, actions: add it"
     )
     assert not folder.exists()
+
+
+def test_more_than_the_workers_can_keep_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caught(tmp_path / "shown.npz", episodes=10, share_random=1.0)
+    options = {"demonstrations": str(tmp_path / "shown.npz"), "env_id": "tests/Catch-v0"}
+    config = Config.from_values(options)
+    environment = environments.describe(config.environment)
+    kept = 40 * 25 * 4
+    for room, is_enough in ((2 * kept, True), (2 * kept - 1, False)):
+        limit = budget.Limit(room, "bytes of this test")
+        monkeypatch.setattr(budget, "available", lambda limit=limit: limit)
+        if is_enough:
+            assert start._read_demonstrations(config, environment, 2)
+            continue
+        with pytest.raises(UsageError, match=r"take 7\.8 KiB in 2 workers, and there are"):
+            start._read_demonstrations(config, environment, 2)
