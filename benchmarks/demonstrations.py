@@ -33,6 +33,7 @@ RULES = {
     "MountainCar-v0": lambda seen: 2 if seen[1] >= 0 else 0,
 }
 VALLEY = "--flagfile=flags/presets/mountaincar.flags"
+BRIEF = f"{VALLEY} --epsilon_decay_steps=20000 --total_env_steps=300000"
 OFFLINE = "--offline --num_workers=1 --total_env_steps=100000 --target_return=inf"
 CASES = [
     *(
@@ -47,6 +48,8 @@ CASES = [
     ("rule", "--demonstration_loss=1.0"),
     ("none", VALLEY),
     ("valley", VALLEY),
+    ("none", BRIEF),
+    ("valley", BRIEF),
 ]
 
 
