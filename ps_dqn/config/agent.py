@@ -131,6 +131,19 @@ class Network:
     network_width: int = option(
         1, "Factor of the channels of network=impala.", low=1, needs={"network": ("impala",)}
     )
+    spectral_norm: bool = option(
+        False,
+        "Divide the kernels of the convolutions in residual blocks by their largest singular "
+        "values (Miyato et al. 2018).",
+        needs={"network": ("impala",)},
+    )
+    pooled_size: int = option(
+        0,
+        "Cells along each side of a grid over what the convolutions find, of which only the "
+        "maxima go on, as in BTR (Clark et al. 2024); 0: all of it goes on (cells).",
+        low=0,
+        needs={"network": ("impala",)},
+    )
     dueling: bool = option(
         False, "Separate streams for state value and advantages (Wang et al. 2016)."
     )

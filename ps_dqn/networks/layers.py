@@ -1,4 +1,4 @@
-"""The layers a Q-network is made of: Keras's own, and three that Keras lacks.
+"""The layers a Q-network is made of: Keras's own, and those that Keras lacks.
 
 Shapes: B rows, F features, U units, N quantile fractions.
 """
@@ -16,6 +16,7 @@ from keras import ops
 from ps_dqn import seeds
 from ps_dqn.config import Network
 from ps_dqn.networks import atoms
+from ps_dqn.networks.convolutions import PatchConvolution, SpectralConvolution
 
 _MOST_SEEDS = 256  # of a network's layers beside its hidden ones
 
@@ -190,27 +191,6 @@ class LSTM(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("ps_dqn")
-class PatchConvolution(keras.layers.Conv2D):
-    """A convolution without stride and padding, as one product with all patches of the image.
-
-    The same numbers as Keras's. For small images; XLA differentiates its own convolution several
-    times more slowly on CPUs.
-    """
-
-    def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        """From images [B, H, W, C] to [B, H - h + 1, W - w + 1, filters]."""
-        (height, width), channels = self.kernel_size, inputs.shape[-1]
-        rows, columns = inputs.shape[1] - height + 1, inputs.shape[2] - width + 1
-        patches = tf.concat(
-            [inputs[:, i : i + rows, j : j + columns] for i in range(height) for j in range(width)],
-            axis=-1,
-        )  # [B, rows, columns, h·w·C]
-        size = height * width * channels
-        flat = tf.matmul(tf.reshape(patches, [-1, size]), tf.reshape(self.kernel, [size, -1]))
-        return tf.reshape(flat + self.bias, [-1, rows, columns, self.filters])
-
-
-@keras.saving.register_keras_serializable("ps_dqn")
 class Standardize(keras.layers.Layer):
     """Takes a mean away and multiplies by a scale, neither of which is learned by gradients."""
 
@@ -259,11 +239,13 @@ class Factory:
         normal = [keras.layers.LayerNormalization()] if self._network.layer_norm else []
         return [*normal, keras.layers.Activation(self._network.activation)]
 
-    def convolution(self, filters: int, size: int, stride: int, padding: str) -> keras.layers.Layer:
-        """A convolution of channels-last images."""
-        return keras.layers.Conv2D(
-            filters, size, stride, padding, kernel_initializer=self._initializer(2.0)
-        )
+    def convolution(
+        self, filters: int, size: int, stride: int, padding: str, is_residual: bool = False
+    ) -> keras.layers.Layer:
+        """A convolution of channels-last images; those of residual blocks may be bounded."""
+        is_bounded = is_residual and self._network.spectral_norm
+        kind = SpectralConvolution if is_bounded else keras.layers.Conv2D
+        return kind(filters, size, stride, padding, kernel_initializer=self._initializer(2.0))
 
     def patch_convolution(self, filters: int, size: int) -> keras.layers.Layer:
         """A convolution of small channels-last images, without stride and padding."""

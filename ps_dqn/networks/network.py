@@ -19,7 +19,8 @@ import tensorflow as tf
 from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.networks import branches, custom, heads, inputs, torsos
-from ps_dqn.networks.layers import LSTM, Factory, PatchConvolution, run
+from ps_dqn.networks.convolutions import PatchConvolution
+from ps_dqn.networks.layers import LSTM, Factory, run
 from ps_dqn.networks.standardized import Standardized
 
 

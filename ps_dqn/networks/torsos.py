@@ -12,6 +12,7 @@ from ps_dqn.environments.parts import Part
 from ps_dqn.environments.specification import image_axes
 from ps_dqn.errors import UsageError
 from ps_dqn.networks import inputs
+from ps_dqn.networks.convolutions import GridMaximum
 from ps_dqn.networks.layers import Factory
 
 # Least height and width of an image: what the convolutions without padding leave one pixel of.
@@ -32,7 +33,8 @@ def build(
     - `nature`: 32 8x8/4, 64 4x4/2, 64 3x3/1, without padding (Mnih et al. 2015).
     - `minatar`: 16 3x3/1, without padding (Young and Tian 2019, arXiv:1903.03176).
     - `impala`: 16, 32 and 32 channels times `network_width`, each a 3x3 convolution, a 3x3/2
-      maximum and two residual blocks (Espeholt et al. 2018, arXiv:1802.01561).
+      maximum and two residual blocks (Espeholt et al. 2018, arXiv:1802.01561); with `pooled_size`
+      the maxima over a grid of what they find, so that larger images do not make it larger.
 
     Images become channels-last by this rule: [k, H, W, C] and [k, H, W] are stacks of frames,
     whose k·C channels are the frames' one after the other, where the first of three axes counts
@@ -104,7 +106,7 @@ def _convolved(
     for layer in [*_checked(network.network, shape), *_scaling(dtype)]:
         x = layer(x)
     if network.network == "impala":
-        x = _impala(x, network.network_width, factory)
+        x = _impala(x, network, factory)
     if network.network == "minatar":
         x = _activated(factory.patch_convolution(16, 3)(x), factory)
     if network.network == "nature":
@@ -113,16 +115,19 @@ def _convolved(
     return keras.layers.Flatten()(x)
 
 
-def _impala(x: keras.KerasTensor, width: int, factory: Factory) -> keras.KerasTensor:
+def _impala(x: keras.KerasTensor, network: Network, factory: Factory) -> keras.KerasTensor:
+    width = network.network_width
     for channels in _IMPALA_CHANNELS:
         x = factory.convolution(width * channels, 3, 1, "same")(x)
         x = keras.layers.MaxPooling2D(3, 2, "same")(x)
         for _ in range(2):
             y = x
             for _ in range(2):
-                y = factory.convolution(width * channels, 3, 1, "same")(_activated(y, factory))
+                y = _activated(y, factory)
+                y = factory.convolution(width * channels, 3, 1, "same", is_residual=True)(y)
             x = keras.layers.Add()([x, y])
-    return _activated(x, factory)
+    x = _activated(x, factory)
+    return GridMaximum(network.pooled_size)(x) if network.pooled_size else x
 
 
 def _activated(x: keras.KerasTensor, factory: Factory) -> keras.KerasTensor:

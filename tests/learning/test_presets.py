@@ -16,11 +16,17 @@ def preset(name: str) -> Config:
     values = command_line.new_flags()
     experiment.define(values)
     path = command_line.PRESETS / f"{name}.flags"
-    command_line.parse(values, ["test", f"--flagfile={path}", "--jit_compile=none"])
+    less = LESS.get(name, [])
+    command_line.parse(values, ["test", f"--flagfile={path}", "--jit_compile=none", *less])
     return experiment.read(values)
 
 
-EXTRAS = {"lunarlander": "Box2D", "minatar": "minatar"}
+EXTRAS = {"lunarlander": "Box2D", "minatar": "minatar", "atari": "ale_py", "btr": "ale_py"}
+# What would take minutes.
+LESS = {
+    "atari": ["--min_replay_size=5000"],
+    "btr": ["--min_replay_size=100", "--num_envs=4", "--batch_size=8", "--local_updates=2"],
+}
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date:DeprecationWarning")  # of version 0 of a game
