@@ -53,14 +53,15 @@ def _write(source: str, target: str) -> int:
             f"--input={source}: there is no replay below it; workers keep theirs with "
             f"--replay_files"
         )
+    layouts = [kept.layout_of(replay) for replay in replays]
+    kinds = {(each.source, each.observation_shape, each.mask_size) for each in layouts}
+    if len(kinds) > 1:
+        raise UsageError(f"--input={source}: has replays of several environments: name one of them")
     parts = []
     for replay in replays:
         print(f"{replay}: ", end="", flush=True)
         parts.append(kept.transitions(replay))
         print(f"{len(parts[-1]['actions']):,} transitions", flush=True)
-    shapes = {part["observations"].shape[1:] for part in parts}
-    if len(shapes) > 1:
-        raise UsageError(f"--input={source}: has replays of several environments: name one of them")
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if not len(arrays["actions"]):
         raise UsageError(f"--input={source}: its replays are empty")

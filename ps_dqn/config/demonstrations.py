@@ -3,7 +3,9 @@
 import dataclasses
 
 from ps_dqn.config.agent import Network, Value
+from ps_dqn.config.learning import Learning
 from ps_dqn.config.options import option
+from ps_dqn.config.replay import Replay
 from ps_dqn.errors import UsageError
 
 REPLAYED = ("uniform", "prioritized", "recent")
@@ -15,10 +17,10 @@ class Demonstrations:
 
     demonstrations: str = option(
         "",
-        "File of transitions that others made (.npz), which every worker must be able to read: "
-        "each keeps all of them for good, beside its replay. Arrays observations, actions, rewards "
-        "and terminated, one row a step, in order; truncated and next_observations where there "
-        "are.",
+        "File of transitions that others made (.npz), or minari:NAME of a data set, which every "
+        "worker must be able to read: each keeps all of them for good, beside its replay. Arrays "
+        "observations, actions, rewards and terminated, one row a step, in order; truncated and "
+        "next_observations where there are.",
         needs={"replay": REPLAYED},
     )
     demonstration_share: float = option(
@@ -56,8 +58,10 @@ class Demonstrations:
         needs={"replay": REPLAYED},
     )
 
-    def check_beside(self, network: Network, value: Value) -> None:
-        """Refuses networks that cannot learn from them.
+    def check_beside(
+        self, network: Network, value: Value, learning: Learning, replay: Replay
+    ) -> None:
+        """Refuses networks that cannot learn from them, and what has no effect beside them.
 
         Raises:
             UsageError: with the flags, their values and what to do.
@@ -67,6 +71,17 @@ class Demonstrations:
                 f"--demonstrations={self.demonstrations}: has no recurrent states, with which "
                 f"--recurrent_size={network.recurrent_size} begins its sequences; leave one of "
                 f"them out"
+            )
+        if self.demonstrations and not self.offline and learning.batch_size < 2:
+            raise UsageError(
+                f"--batch_size={learning.batch_size}: with --demonstrations, 2 or more: one of "
+                f"them and one of experience at least"
+            )
+        if self.offline and (replay.replay_files or replay.replay == "recent"):
+            flag = "--replay_files=true" if replay.replay_files else "--replay=recent"
+            raise UsageError(
+                f"{flag}: is for what workers collect, and with --offline they collect nothing; "
+                f"leave one of them out"
             )
         wanted = {
             "normalize_observations": network.normalize_observations,

@@ -38,11 +38,11 @@ def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
     if config.environment.eval_env_kwargs:
         with _in_time(config.environment.in_evaluations):
             other = environments.describe(config.environment.in_evaluations)
-        shown = (spec.describe_observation(), spec.num_actions)
-        if (other.describe_observation(), other.num_actions) != shown:
+        shown = (spec.describe_observation(), spec.describe_actions())
+        if (other.describe_observation(), other.describe_actions()) != shown:
             raise UsageError(
                 f"--eval_env_kwargs={config.environment.eval_env_kwargs}: observations are "
-                f"{other.describe_observation()}, actions {other.num_actions}, and {shown[0]} and "
+                f"{other.describe_observation()}, {other.describe_actions()}, and {shown[0]} and "
                 f"{shown[1]} in training: they must be alike"
             )
         if other.has_masks != spec.has_masks:

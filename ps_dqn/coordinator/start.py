@@ -86,11 +86,16 @@ def _read_demonstrations(
     if not options.demonstrations:
         return []
     steps = demonstration_files.read(options.demonstrations, environment)
-    wanted, memory = num_workers * steps.observations.nbytes, budget.available()
+    if config.environment.frame_stack > 1:
+        demonstrations.check_stacks(steps, config.environment.frame_stack)
+    # What is read and what is kept of it are there at the same time.
+    read = [steps.observations, steps.next_observations, steps.observations]
+    each, memory = sum(array.nbytes for array in read if array is not None), budget.available()
+    wanted = num_workers * each
     if wanted > memory.nbytes:
         raise UsageError(
             f"--demonstrations={options.demonstrations}: its observations take "
-            f"{budget.show(wanted)} in {_count(num_workers, 'worker')}, and there are "
+            f"{budget.show(wanted)} while {_count(num_workers, 'worker')} read them, and there are "
             f"{budget.show(memory.nbytes)} {memory.what}: keep fewer of them"
         )
     share = f"{options.demonstration_share:.0%} of each minibatch are of them"

@@ -27,15 +27,22 @@ LOCK = "lock"
 class Arrays:
     """Named arrays, each allocated once; all of them in one folder or all in memory."""
 
-    def __init__(self, folder: pathlib.Path | None, signature: dict[str, Any]):
+    def __init__(
+        self,
+        folder: pathlib.Path | None,
+        signature: dict[str, Any],
+        must_be_there: bool = False,
+    ):
         """Opens a folder, alone; earlier files of another layout are removed.
 
         Args:
             folder: where each array is a file; None: in memory.
             signature: everything the arrays' shapes and meaning depend on, as JSON can hold it.
+            must_be_there: nothing is removed.
 
         Raises:
-            UsageError: the folder cannot be written, or another process uses it.
+            UsageError: the folder cannot be written, or another process uses it, or nothing is
+                there that can be used and something must be.
         """
         self._folder = folder
         self._arrays: dict[str, np.ndarray] = {}
@@ -50,6 +57,9 @@ class Arrays:
         self._signature = json.loads(json.dumps(signature))
         self._recorded, problem = self._read_layout(folder)
         self.was_there = bool(self._recorded)
+        if must_be_there and not self.was_there:
+            self._unlock()
+            raise UsageError(f"{folder} {problem or 'holds no replay'}")
         if problem:
             print(f"replay: {folder} {problem}: it is removed and a new replay begins", flush=True)
             (folder / LAYOUT).unlink()

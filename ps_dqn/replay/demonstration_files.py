@@ -6,6 +6,7 @@ Shapes: N steps, in order, of one episode after the other; A actions.
 import math
 import pathlib
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -44,6 +45,7 @@ def read(source: str, environment: EnvironmentSpec) -> Steps:
         arrays = _of_minari(source.removeprefix(MINARI), where)
     else:
         arrays = _of_file(pathlib.Path(source).expanduser(), where)
+    _check_kinds(arrays, where)
     number = len(arrays["actions"])
     for name, array in arrays.items():
         if array.shape[:1] != (number,):
@@ -63,16 +65,30 @@ def read(source: str, environment: EnvironmentSpec) -> Steps:
     ends = np.where(arrays["terminated"].astype(bool), TERMINATED, CONTINUES).astype(np.uint8)
     if "truncated" in arrays:
         ends[arrays["truncated"].astype(bool) & (ends == CONTINUES)] = TRUNCATED
-    follows = "next_observations" in arrays and (not has_masks or "next_action_masks" in arrays)
+    shown = _observations("observations", arrays, environment, where)
+    following = None
+    if "next_observations" in arrays:  # where they are not the next row's, an episode was cut off
+        following = _observations("next_observations", arrays, environment, where)
+        differ = following[:-1] != shown[1:]
+        is_cut = differ.reshape(number - 1, math.prod(differ.shape[1:])).any(axis=1)
+        ends[:-1][is_cut & (ends[:-1] == CONTINUES)] = TRUNCATED
+    follows = following is not None and (not has_masks or "next_action_masks" in arrays)
     steps = Steps(
-        _observations("observations", arrays, environment, where),
-        arrays["actions"].astype(np.int32),
-        _finite("rewards", arrays["rewards"].astype(np.float32), where),
+        shown,
+        arrays["actions"].astype(np.int32, copy=False),
+        _finite("rewards", arrays["rewards"].astype(np.float32, copy=False), where),
         ends,
-        _observations("next_observations", arrays, environment, where) if follows else None,
+        following if follows else None,
         _masks("action_masks", arrays, environment, where) if has_masks else None,
         _masks("next_action_masks", arrays, environment, where) if has_masks and follows else None,
     )
+    if steps.masks is not None:
+        allowed = steps.masks[np.arange(number), steps.actions]
+        if not allowed.all():
+            raise UsageError(
+                f"{where}: the action of step {int(np.argmin(allowed))} is one that its "
+                f"action_masks do not allow"
+            )
     if next(episodes(steps), None) is None:
         raise UsageError(
             f"{where}: has no transition: no step says what it led to, add next_observations"
@@ -93,7 +109,7 @@ def _of_file(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
                 if known in archive.files
             }
             has = ", ".join(archive.files)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise UsageError(f"{where}: cannot be read ({error})") from None
     missing = [name for name in _NAMES if name not in found and name not in _OPTIONAL]
     if missing:
@@ -124,7 +140,26 @@ def _of_minari(name: str, where: str) -> dict[str, np.ndarray]:
         "terminated": [each.terminations for each in played],
         "truncated": [each.truncations for each in played],
     }
-    return {name: np.concatenate(each) for name, each in parts.items()}
+    arrays = {name: np.concatenate(each) for name, each in parts.items()}
+    # An episode that nobody ended was cut off: another follows.
+    arrays["truncated"][np.cumsum([len(each) for each in parts["actions"]]) - 1] = True
+    return arrays
+
+
+def _check_kinds(arrays: dict[str, np.ndarray], where: str) -> None:
+    """Refuses arrays of which nothing can be made, whatever the environment is."""
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+            what = getattr(array, "dtype", type(array).__name__)
+            raise UsageError(f"{where}: {name} is {what}: numbers are needed")
+        is_row = name in ("rewards", "terminated", "truncated")
+        if array.ndim == 0 or (is_row and array.ndim != 1):
+            raise UsageError(
+                f"{where}: {name} has the shape {array.shape}: one number for each step is needed"
+            )
+        if name in ("terminated", "truncated") and not ((array == 0) | (array == 1)).all():
+            wrong = int(np.argmin((array == 0) | (array == 1)))
+            raise UsageError(f"{where}: {name} of step {wrong} is {array[wrong]}: 0 or 1 is needed")
 
 
 def _check_actions(actions: np.ndarray, environment: EnvironmentSpec, where: str) -> None:
@@ -151,8 +186,8 @@ def _observations(
             f"{environment.describe_observation()}, kept as {environment.observation_shape}: they "
             f"must be alike"
         )
-    kept = array.astype(dtype)
-    if not np.can_cast(array.dtype, dtype, "same_kind") and not (kept == array).all():
+    kept = array.astype(dtype, copy=False)
+    if np.dtype(dtype).kind != "f" and not (kept == array).all():
         raise UsageError(
             f"{where}: {name} are {array.dtype}, and those of the environment are {dtype}: save "
             f"them as that"
@@ -180,7 +215,4 @@ def _masks(
             f"{where}: {name} are of the shape {masks.shape[1:]}, and there are "
             f"{environment.num_actions} actions: one truth value for each is needed"
         )
-    allowed = masks.any(axis=1)
-    if not allowed.all():
-        raise UsageError(f"{where}: {name} of step {int(np.argmin(allowed))} allow no action")
-    return masks
+    return masks | ~masks.any(axis=1, keepdims=True)  # as of environments: none allowed is all

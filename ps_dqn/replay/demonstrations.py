@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ps_dqn.errors import UsageError
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
 
@@ -73,8 +74,14 @@ def describe(steps: Steps) -> str:
 
 
 def rings_of(found: list[Episode]) -> list[list[Episode]]:
-    """The episodes shared out among rings, each to the one that is the shortest so far."""
-    rings: list[list[Episode]] = [[] for _ in range(min(len(found), MOST_RINGS))]
+    """The episodes shared out among rings, each to the one that is the shortest so far.
+
+    All rings have room for the longest, so there are no more than the longest episode fits into
+    all of them together.
+    """
+    lengths_of = [episode.rows.stop - episode.rows.start for episode in found]
+    most = min(MOST_RINGS, max(sum(lengths_of) // max(lengths_of), 1))
+    rings: list[list[Episode]] = [[] for _ in range(most)]
     lengths = np.zeros(len(rings), np.int64)
     for episode in found:
         ring = int(lengths.argmin())
@@ -120,7 +127,7 @@ def fill(replay: Replay, steps: Steps, rings: list[list[Episode]], layout: Layou
             masks = steps.masks[rows]
         for row, (_, _, episode) in enumerate(at):
             if episode is not None:
-                observations[row] = episode.last_observation
+                observations[row] = _last(episode, steps, layout)
                 if masks is not None:
                     masks[row] = episode.last_mask
         replay.write(
@@ -133,6 +140,35 @@ def fill(replay: Replay, steps: Steps, rings: list[list[Episode]], layout: Layou
                 np.array([each.is_last_of is None for each in at]),
                 masks=masks,
             )
+        )
+
+
+def _last(episode: Episode, steps: Steps, layout: Layout) -> np.ndarray:
+    """What an episode led to; a sliding stack moves on, also where nobody says what came."""
+    is_unknown = steps.next_observations is None and episode.end == TERMINATED
+    last = episode.last_observation
+    if layout.frame_stack > 1 and is_unknown:
+        return np.concatenate([last[1:], last[-1:]])
+    return last
+
+
+def check_stacks(steps: Steps, frames: int) -> None:
+    """Refuses observations that are no sliding stacks of so many frames, above 1.
+
+    Raises:
+        UsageError: with the step.
+    """
+    shown, following = steps.observations, steps.next_observations
+    goes_on = steps.ends[:-1] == CONTINUES
+    slides = (shown[1:, :-1] == shown[:-1, 1:]).reshape(len(shown) - 1, -1).all(axis=1) | ~goes_on
+    if following is not None:
+        moved = (following[:, :-1] == shown[:, 1:]).reshape(len(shown), -1).all(axis=1)
+        slides = np.append(slides, True) & moved
+    if not slides.all():
+        raise UsageError(
+            f"--frame_stack={frames}: what step {int(np.argmin(slides))} of the demonstrations led "
+            f"to is not what it observed moved by one frame: leave --frame_stack out, then "
+            f"observations are stored whole"
         )
 
 

@@ -34,7 +34,7 @@ def transitions(folder: pathlib.Path) -> dict[str, np.ndarray]:
     Raises:
         UsageError: a worker uses it, or it is no replay of this version.
     """
-    ring = Ring(_layout(folder))
+    ring = Ring(layout_of(folder))
     try:
         parts = [_of_env(ring, env) for env in range(len(ring.written))]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -42,8 +42,12 @@ def transitions(folder: pathlib.Path) -> dict[str, np.ndarray]:
         ring.arrays.close()
 
 
-def _layout(folder: pathlib.Path) -> Layout:
-    """The layout that its files were made for."""
+def layout_of(folder: pathlib.Path) -> Layout:
+    """The layout that its files were made for.
+
+    Raises:
+        UsageError: it is no replay of this version.
+    """
     try:
         found = json.loads((folder / LAYOUT).read_text())
         signature = found["signature"]
@@ -64,6 +68,7 @@ def _layout(folder: pathlib.Path) -> Layout:
             state_size=signature["state_size"],
             mask_size=signature.get("mask_size", 0),
             source=signature["source"],
+            must_be_there=True,
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{folder}: is no replay ({LAYOUT}: {error!r})") from None

@@ -47,7 +47,8 @@ class Ring:
         self._period = layout.item.period
         self.per_env = -(-layout.rows // layout.item.period) * layout.item.period  # R
         envs, total = layout.num_envs, layout.num_envs * self.per_env
-        self.arrays = Arrays(layout.folder, self._signature(layout))
+        signature = self._signature(layout)
+        self.arrays = Arrays(layout.folder, signature, layout.must_be_there)
         self._frames = self._storage(layout)
         self.actions = self.arrays.add("actions", (total,), np.int32)
         self.rewards = self.arrays.add("rewards", (total,), np.float32)

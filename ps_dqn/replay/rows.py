@@ -34,6 +34,7 @@ class Layout:
     state_size: int = 0  # S
     mask_size: int = 0  # A
     source: str = ""  # what is acted in; files of another source are not used
+    must_be_there: bool = False  # files that are not as they should be are refused, not removed
 
 
 class Rows(NamedTuple):

@@ -49,6 +49,16 @@ def test_branches_do_not_go_with_values_of_whole_actions(beside: dict[str, Any],
             "with --offline they see none; leave one of them out",
         ),
         (
+            {"demonstrations": "shown.npz", "batch_size": 1},
+            "--batch_size=1: with --demonstrations, 2 or more: one of them and one of experience "
+            "at least",
+        ),
+        (
+            {"demonstrations": "shown.npz", "offline": True, "replay": "recent"},
+            "--replay=recent: is for what workers collect, and with --offline they collect "
+            "nothing; leave one of them out",
+        ),
+        (
             {"offline": True},
             "--offline=true: has no effect without --demonstrations; leave it out (its default is "
             "false)",

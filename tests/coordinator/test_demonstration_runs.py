@@ -119,11 +119,12 @@ def test_more_than_the_workers_can_keep_is_refused(
     config = Config.from_values(options)
     environment = environments.describe(config.environment)
     kept = 40 * 25 * 4
-    for room, is_enough in ((2 * kept, True), (2 * kept - 1, False)):
+    most = 2 * 2 * kept  # of two workers, what is read and what is kept
+    for room, is_enough in ((most, True), (most - 1, False)):
         limit = budget.Limit(room, "bytes of this test")
         monkeypatch.setattr(budget, "available", lambda limit=limit: limit)
         if is_enough:
             assert start._read_demonstrations(config, environment, 2)
             continue
-        with pytest.raises(UsageError, match=r"take 7\.8 KiB in 2 workers, and there are"):
+        with pytest.raises(UsageError, match=r"take 15\.6 KiB while 2 workers read them"):
             start._read_demonstrations(config, environment, 2)

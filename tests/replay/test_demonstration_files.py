@@ -1,5 +1,6 @@
 """What is read of files of transitions, and what is refused."""
 
+import contextlib
 import dataclasses
 import pathlib
 
@@ -65,10 +66,28 @@ REFUSED = {
         {**without("next_observations"), "truncated": np.ones(15), "terminated": np.zeros(15)},
         "has no transition: no step says what it led to",
     ),
-    "nothing is allowed": (
-        {**file_of(), "action_masks": np.zeros((15, 3)), "next_action_masks": np.ones((15, 3))},
-        "action_masks of step 0 allow no action",
+    "an action that is not allowed": (
+        {**file_of(), "action_masks": np.eye(3)[[1] * 15]},
+        "the action of step 0 is one that its action_masks do not allow",
     ),
+    "rewards in columns": (
+        {**file_of(), "rewards": np.zeros((15, 1))},
+        "rewards has the shape (15, 1): one number for each step is needed",
+    ),
+    "one action for all": (
+        {**file_of(), "actions": np.array(1)},
+        "actions has the shape (): one number for each step",
+    ),
+    "text": ({**file_of(), "rewards": np.array(["1"] * 15)}, "rewards is <U1: numbers are needed"),
+    "ends in words": (
+        {**file_of(), "terminated": np.array(["False"] * 15)},
+        "terminated is <U5: numbers are needed",
+    ),
+    "ends in other numbers": (
+        {**file_of(), "terminated": np.full(15, np.nan)},
+        "terminated of step 0 is nan: 0 or 1 is needed",
+    ),
+    "complex numbers": ({**file_of(), "rewards": np.full(15, 1j)}, "rewards is complex128"),
     "masks of other actions": (
         {**file_of(), "action_masks": np.ones((15, 4))},
         "action_masks are of the shape (4,), and there are 3 actions",
@@ -123,6 +142,42 @@ def test_without_the_masks_of_what_followed_the_next_rows_are_it(tmp_path: pathl
     steps = read(str(save(tmp_path / "shown.npz", arrays)), MASKED)
     assert steps.next_observations is None
     assert steps.masks is not None
+
+
+def test_where_nothing_is_allowed_everything_is(tmp_path: pathlib.Path) -> None:
+    arrays = {**file_of(), "action_masks": np.zeros((15, 3)), "next_action_masks": np.eye(3)[:1]}
+    arrays["next_action_masks"] = np.repeat(arrays["next_action_masks"], 15, axis=0)
+    steps = read(str(save(tmp_path / "shown.npz", arrays)), MASKED)
+    assert steps.masks is not None
+    assert steps.next_masks is not None
+    assert steps.masks.all()
+    assert steps.next_masks.sum() == 15
+
+
+def test_an_episode_ends_where_the_next_row_is_not_what_followed(tmp_path: pathlib.Path) -> None:
+    arrays = file_of()
+    told = read(str(save(tmp_path / "told.npz", arrays)), SPEC)
+    del arrays["truncated"]
+    found = read(str(save(tmp_path / "untold.npz", arrays)), SPEC)
+    assert found.ends.tolist() == told.ends.tolist()
+
+
+def test_what_does_not_fit_into_bytes_is_refused(tmp_path: pathlib.Path) -> None:
+    bytes_ = dataclasses.replace(SPEC, observation_dtype=np.dtype(np.uint8))
+    arrays = file_of()
+    arrays["observations"] = (arrays["observations"] + 300).astype(np.uint16)
+    with pytest.raises(UsageError, match="are uint16, and those of the environment are uint8"):
+        read(str(save(tmp_path / "shown.npz", arrays)), bytes_)
+
+
+def test_a_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "shown.npz"
+    np.savez_compressed(path, **file_of())  # type: ignore[arg-type]
+    whole = path.read_bytes()
+    for place in range(60, len(whole), 97):
+        path.write_bytes(whole[:place] + b"\x55\xaa\x55" + whole[place + 3 :])
+        with contextlib.suppress(UsageError):  # nothing else is raised
+            read(str(path), SPEC)
 
 
 def test_numbers_are_kept_as_the_environments(tmp_path: pathlib.Path) -> None:

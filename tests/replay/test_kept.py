@@ -69,6 +69,28 @@ def test_what_is_no_replay_is_refused_and_left(tmp_path: pathlib.Path, text: str
     assert (tmp_path / "layout.json").read_text() == text
 
 
+def test_a_replay_that_is_not_whole_is_refused_and_left(tmp_path: pathlib.Path) -> None:
+    ended(tmp_path)
+    actions = tmp_path / "actions.bin"
+    actions.write_bytes(actions.read_bytes()[:-4])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"has a actions\.bin of a wrong size"):
+            kept.transitions(tmp_path)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_replays_of_several_environments_are_not_mixed(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for source in ("Pong", "Breakout"):
+        ended(tmp_path / source, source=source)
+    with pytest.raises(SystemExit) as left:
+        demonstrations.main(["", f"--input={tmp_path}", f"--output={tmp_path / 'kept.npz'}"])
+    assert left.value.code == 2
+    assert "has replays of several environments: name one of them" in capsys.readouterr().err
+
+
 def test_the_command_makes_one_file_of_all(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,6 +105,8 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         **NOT_NORMALIZED,
         "value_rescaling": False,
         "overlap": "auto",
+        "replay": "prioritized",
+        "replay_files": False,
         "recurrent_size": 0,
         "munchausen": False,
         "value_distribution": "none",
