@@ -31,6 +31,7 @@ def check(config: Topics) -> None:
     _check_schedules(config)
     _check_values(config)
     _check_target(config)
+    config.replay.check_traces(config.value)
     topics = config.network, config.value, config.learning, config.replay
     config.demonstrations.check_beside(*topics)
     config.value.check_beside_branches(config.environment, config.network, config.replay.replay)

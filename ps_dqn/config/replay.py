@@ -2,7 +2,9 @@
 
 import dataclasses
 
+from ps_dqn.config.agent import EXPECTED, Value
 from ps_dqn.config.options import option
+from ps_dqn.errors import UsageError
 
 # The run's replay where neither a capacity nor a memory is said (transitions).
 REPLAY_CAPACITY = 50_000
@@ -106,3 +108,32 @@ class Replay:
         low=0,
         needs={"recurrent_size": ()},
     )
+    traces: str = option(
+        "none",
+        "With recurrent_size and n_step=1: returns reach on along a sequence, whatever was done "
+        "(peng: Q(λ), Peng and Williams 1994), or as far as it was the greedy action (retrace, "
+        "Munos et al. 2016).",
+        choices=("none", "peng", "retrace"),
+        needs={"recurrent_size": (), "n_step": (1,)},
+    )
+    sequence_lambda: float = option(
+        0.9,
+        "λ of traces: 0 bootstraps from the next state, 1 from the last of the sequence.",
+        low=0.0,
+        high=1.0,
+        needs={"traces": ("peng", "retrace"), "recurrent_size": (), "n_step": (1,)},
+    )
+
+    def check_traces(self, value: Value) -> None:
+        """Refuses traces of what has none.
+
+        Raises:
+            UsageError: with the flags and what to do.
+        """
+        if self.traces == "none":
+            return
+        if value.value_distribution not in EXPECTED or value.munchausen:
+            raise UsageError(
+                f"--traces={self.traces}: is for expected returns, so for "
+                f"--value_distribution=none or hl_gauss, without --munchausen; leave it out"
+            )

@@ -127,6 +127,7 @@ class SequenceSource:
         self._network, self._objective = network, make(config, network)
         self._is_double, self._is_noisy = config.value.double_dqn, config.network.noisy
         self._burn_in, self._length = config.replay.burn_in, config.replay.sequence_length
+        self._traces = config.replay.traces != "none"
 
     def minibatch(self, batch: Sequences, index: tf.Tensor) -> Sequences:
         """The sequences of one update."""
@@ -164,6 +165,7 @@ class SequenceSource:
             self._trained_actions(minibatch),
             _merge(minibatch.returns),
             _merge(minibatch.discounts),
+            continues=self._continues(minibatch) if self._traces else None,
         )
         bootstrap = Bootstrap(*(_merge(each) for each in prepared))
         found = self._objective.losses(online, outcomes, bootstrap, epsilon)
@@ -200,6 +202,14 @@ class SequenceSource:
             noise_seed,
         )
         return features
+
+    def _continues(self, batch: Sequences) -> tf.Tensor:
+        """1 where the next row is learned from and of the same episode, float32 [B, T].
+
+        After an episode's last transition comes a row that is none, which has no weight.
+        """
+        continues = tf.cast(batch.weights[:, 1:] > 0, tf.float32)
+        return tf.concat([continues, tf.zeros_like(continues[:, :1])], axis=1)
 
     def _masks(self, batch: Sequences) -> tuple[tf.Tensor, tf.Tensor]:
         """Of the rows learned from, and of their bootstrap rows, bool [B·T, A] each."""

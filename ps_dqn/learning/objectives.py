@@ -34,7 +34,15 @@ def make(config: Config, network: QNetwork) -> Objective:
 
 
 class ExpectedValue(Base):
-    """DQN (Mnih et al. 2015), Double DQN, Munchausen DQN, and R2D2's rescaled values."""
+    """DQN (Mnih et al. 2015), Double DQN, Munchausen DQN, and R2D2's rescaled values.
+
+    Along sequences also Q(λ) and Retrace.
+    """
+
+    def __init__(self, config: Config, network: QNetwork):
+        super().__init__(config, network)
+        self._lambda = config.replay.sequence_lambda
+        self._cuts_traces = config.replay.traces == "retrace"
 
     def _compare(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
@@ -56,11 +64,28 @@ class ExpectedValue(Base):
                 returns, discounts, bootstrap.next_q, bootstrap.bonus, value.munchausen_temperature
             )
         selector, target = self._selector(online, bootstrap), targets.TARGETS[value.target]
-        if not value.value_rescaling:
-            return target(returns, discounts, next_q, selector, epsilon, online.next_masks)
-        unscaled = targets.unrescale(next_q)
-        found = target(returns, discounts, unscaled, selector, epsilon, online.next_masks)
-        return targets.rescale(found)
+        if value.value_rescaling:
+            next_q = targets.unrescale(next_q)
+        found = target(returns, discounts, next_q, selector, epsilon, online.next_masks)
+        if outcomes.continues is not None:
+            found = self._along(found, outcomes, selector)
+        return targets.rescale(found) if value.value_rescaling else found
+
+    def _along(self, one_step: tf.Tensor, outcomes: Outcomes, selector: tf.Tensor) -> tf.Tensor:
+        """One-step targets [K] of sequences [B, T], carried along their traces."""
+        assert outcomes.continues is not None
+        shape = outcomes.continues.shape  # [B, T]
+        traces = self._lambda * outcomes.continues
+        if self._cuts_traces:
+            greedy = tf.reshape(tf.argmax(selector, -1, output_type=tf.int32), shape)  # of t + 1
+            actions = tf.reshape(outcomes.actions, shape)
+            is_greedy = tf.cast(greedy[:, :-1] == actions[:, 1:], tf.float32)
+            traces *= tf.concat([is_greedy, tf.zeros_like(is_greedy[:, :1])], axis=1)
+        along = (
+            tf.transpose(tf.reshape(each, shape))
+            for each in (outcomes.returns, outcomes.discounts, one_step, traces)
+        )
+        return tf.reshape(tf.transpose(targets.along_traces(*along)), [-1])
 
 
 class Branching(ExpectedValue):

@@ -28,6 +28,8 @@ class Outcomes(NamedTuple):
     returns: tf.Tensor  # float32 [K]
     discounts: tf.Tensor  # float32 [K]
     demonstrated: tf.Tensor | None = None  # 1 where others acted, float32 [K]; None: not known
+    # 1 where the next step continues the episode, float32 [B, T] of sequences; None: no traces.
+    continues: tf.Tensor | None = None
 
 
 class Bootstrap(NamedTuple):

@@ -187,10 +187,36 @@ def lambda_returns(
     Returns:
         Targets without gradient, float32 [T, E].
     """
-    length = rewards.shape[0]
     traces = lam * continues  # [T, E]
+    one_step = rewards + discounts * next_values
+    return along_traces(rewards, discounts, one_step, traces)
+
+
+def along_traces(
+    rewards: tf.Tensor,  # [T, E]
+    discounts: tf.Tensor,  # [T, E]
+    one_step: tf.Tensor,  # [T, E]
+    traces: tf.Tensor,  # [T, E]
+) -> tf.Tensor:
+    """G_t = r_t + (1 - c_t) (y_t - r_t) + d_t c_t G_{t+1}, from the last step to the first.
+
+    y_t are one-step targets r_t + d_t v_{t+1} of any kind. With c_t = λ where the episode goes on
+    this is Peng's Q(λ). With c_t = 0 beside where a_{t+1} is not greedy it is Retrace(λ) of the
+    greedy policy π (Munos et al. 2016, arXiv:1606.02647), whose λ min(1, π/μ) is λ or 0 whatever
+    policy μ acted.
+
+    Args:
+        rewards: r_t, float32 [T, E].
+        discounts: d_t = γ, and 0 where step t terminated its episode, float32 [T, E].
+        one_step: y_t, float32 [T, E].
+        traces: c_t, between 0 and 1; the last row counts as 0. float32 [T, E].
+
+    Returns:
+        Targets without gradient, float32 [T, E].
+    """
+    length = rewards.shape[0]
     # All but the recursion for all steps at once: G_t = fixed_t + carried_t G_{t+1}.
-    fixed = rewards + discounts * (1.0 - traces) * next_values  # [T, E]
+    fixed = rewards + (1.0 - traces) * (one_step - rewards)  # [T, E]
     carried = discounts * traces  # [T, E]
 
     def step(i, following, returns):  # type: ignore[no-untyped-def]
@@ -198,12 +224,13 @@ def lambda_returns(
         current = fixed[t] + carried[t] * following  # [E]
         return i + 1, current, returns.write(t, current)
 
-    # Beyond the rollout's end the return is its value, whatever the last trace says.
+    # Of the last step, whatever its trace says, the one-step target.
     returns = tf.TensorArray(rewards.dtype, length, element_shape=rewards.shape[1:])
+    returns = returns.write(length - 1, one_step[-1])
     *_, returns = tf.while_loop(
         lambda i, *_: i < length,
         step,
-        (tf.constant(0), next_values[-1], returns),
+        (tf.constant(1), one_step[-1], returns),
         maximum_iterations=length,
     )
     return tf.stop_gradient(returns.stack())

@@ -72,3 +72,15 @@ def test_branches_do_not_go_with_values_of_whole_actions(beside: dict[str, Any],
 )
 def test_demonstrations_that_cannot_be_learned_from(values: dict[str, Any], said: str) -> None:
     assert refused(**values) == said
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"value_distribution": "qr_dqn"}, {"munchausen": True, "double_dqn": False}],
+    ids=["quantiles", "munchausen"],
+)
+def test_traces_are_of_expected_returns(beside: dict[str, Any]) -> None:
+    assert refused(traces="peng", recurrent_size=8, n_step=1, **beside) == (
+        "--traces=peng: is for expected returns, so for --value_distribution=none or hl_gauss, "
+        "without --munchausen; leave it out"
+    )

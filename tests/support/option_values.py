@@ -45,11 +45,20 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("replay", "rollout"): {"target_update_period": 0, "double_dqn": False, "n_step": 1},
 }
 NOT_NORMALIZED = {"normalize_observations": False, "normalize_returns": False}
+NO_TRACES = {"traces": "none"}
 ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0, "branching": False}
 # Together, these experiments have every option with a value that is not its default: what each
 # says first, for there are options that do not go together.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
+    "traces": {
+        **ONLINE,
+        **NOT_NORMALIZED,
+        "n_step": 1,
+        "munchausen": False,
+        "value_distribution": "none",
+    },
     "synchronous": {
+        **NO_TRACES,
         **ONLINE,
         "aggregation": "sync",
         "num_envs_per_worker": None,
@@ -59,6 +68,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "robust": {
+        **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
         "aggregation": "trimmed_mean",
@@ -68,6 +78,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "munchausen": {
+        **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
         "aggregation": "async",
@@ -76,6 +87,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "iqn",
     },
     "categorical": {
+        **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
         "loss": "huber",
@@ -85,6 +97,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "histogram": {
+        **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
         "loss": "huber",
@@ -93,6 +106,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "demonstrated": {
+        **NO_TRACES,
         "branching": False,
         "optimizer": "sgd",
         "pull_wire_dtype": "float32",
@@ -102,6 +116,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "offline": {
+        **NO_TRACES,
         **NOT_NORMALIZED,
         "value_rescaling": False,
         "overlap": "auto",
@@ -112,6 +127,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "rollout": {
+        **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
         "replay": "rollout",
