@@ -24,7 +24,7 @@ def preset(name: str) -> Config:
 EXTRAS = {"lunarlander": "Box2D", "minatar": "minatar", "atari": "ale_py", "btr": "ale_py"}
 # What would take minutes.
 LESS = {
-    "atari": ["--min_replay_size=5000"],
+    "atari": ["--min_replay_size=500", "--num_envs=8"],
     "btr": ["--min_replay_size=100", "--num_envs=4", "--batch_size=8", "--local_updates=2"],
 }
 
