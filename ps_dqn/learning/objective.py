@@ -6,7 +6,6 @@ Shapes: K transitions, F features, A actions, N atoms or quantiles.
 """
 
 import abc
-from typing import Protocol
 
 import tensorflow as tf
 
@@ -18,31 +17,7 @@ from ps_dqn.networks.network import Parameters, QNetwork
 from ps_dqn.seeds import Purpose, derive
 
 
-class Objective(Protocol):
-    """How one kind of value is learned."""
-
-    def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
-        """The target network's part.
-
-        Args:
-            target: the target network's; its `features` count for Munchausen only.
-            actions: what was done, int32 [K].
-        """
-
-    def losses(
-        self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
-    ) -> Losses:
-        """Compares the online network with its targets; the gradient goes through `features`.
-
-        Args:
-            online: the online network's, without `next_features` where it does not select.
-            outcomes: of the transitions.
-            bootstrap: what `bootstrap` returned.
-            epsilon: of the policy that acts, float32 [].
-        """
-
-
-class Base(abc.ABC):
+class Objective(abc.ABC):
     """What all kinds share: a way to ask the network, and the Munchausen bonus."""
 
     def __init__(self, config: Config, network: QNetwork):
@@ -51,7 +26,12 @@ class Base(abc.ABC):
         self._target_chooses = config.value.munchausen or not config.value.double_dqn
 
     def bootstrap(self, target: Pass, actions: tf.Tensor) -> Bootstrap:
-        """Outputs at the bootstrap states, and the bonus of the states acted in."""
+        """The target network's part: outputs at the bootstrap states, and Munchausen's bonus.
+
+        Args:
+            target: the target network's; its `features` count for Munchausen only.
+            actions: what was done, int32 [K].
+        """
         seed = derive(target.seed, Purpose.TARGET)
         next_outputs = self._outputs(target.parameters, target.next_features, seed)
         if self._target_chooses:
@@ -74,7 +54,17 @@ class Base(abc.ABC):
     def losses(
         self, online: Pass, outcomes: Outcomes, bootstrap: Bootstrap, epsilon: tf.Tensor
     ) -> Losses:
-        """How far it is from the targets, and what the options add for the other actions."""
+        """Compares the online network with its targets; the gradient goes through `features`.
+
+        Args:
+            online: the online network's, without `next_features` where it does not select.
+            outcomes: of the transitions.
+            bootstrap: what `bootstrap` returned.
+            epsilon: of the policy that acts, float32 [].
+
+        Returns:
+            How far it is from them, and in the loss what the options add for the other actions.
+        """
         found, outputs = self._compare(online, outcomes, bootstrap, epsilon)
         if self._penalty is None:
             return found

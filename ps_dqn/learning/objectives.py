@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.learning import distributional, losses, targets
-from ps_dqn.learning.objective import Base, Objective
+from ps_dqn.learning.objective import Objective
 from ps_dqn.learning.passes import Bootstrap, Losses, Outcomes, Pass
 from ps_dqn.networks import atoms, branches
 from ps_dqn.networks.network import Parameters, QNetwork
@@ -33,7 +33,7 @@ def make(config: Config, network: QNetwork) -> Objective:
     return kinds[config.value.value_distribution](config, network)
 
 
-class ExpectedValue(Base):
+class ExpectedValue(Objective):
     """DQN (Mnih et al. 2015), Double DQN, Munchausen DQN, and R2D2's rescaled values.
 
     Along sequences also Q(λ) and Retrace.
@@ -153,7 +153,7 @@ class Histogram(ExpectedValue):
         return Losses(loss, tf.abs(found - q_value), q_value), outputs
 
 
-class Categorical(Base):
+class Categorical(Objective):
     """C51 (Bellemare et al. 2017, arXiv:1707.06887), as in Rainbow (arXiv:1710.02298)."""
 
     def _compare(
@@ -175,7 +175,7 @@ class Categorical(Base):
         return Losses(loss, error, self._network.q_values(logits)), outputs
 
 
-class FixedQuantiles(Base):
+class FixedQuantiles(Objective):
     """QR-DQN (Dabney et al. 2018, arXiv:1710.10044)."""
 
     def _compare(

@@ -3,15 +3,7 @@
 from typing import Any
 
 import pytest
-
-from ps_dqn.config import Config
-from ps_dqn.errors import UsageError
-
-
-def refused(**values: Any) -> str:
-    with pytest.raises(UsageError) as caught:
-        Config.from_values(values)
-    return str(caught.value)
+from support.refusals import refused
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import dataclasses
 from typing import Any
 
 import pytest
+from support.refusals import refused
 
 from ps_dqn import config
 from ps_dqn.config import Config
-from ps_dqn.errors import UsageError
 
 ROLLOUT = {"replay": "rollout", "target_update_period": 0, "double_dqn": False, "n_step": 1}
 MUNCHAUSEN = {"munchausen": True, "double_dqn": False}
@@ -28,12 +28,6 @@ def default_of(name: str) -> str:
         if field.name == name
     ]
     return str(found[0])
-
-
-def refused(**values: Any) -> str:
-    with pytest.raises(UsageError) as caught:
-        Config.from_values(values)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
