@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from support.catch_env import Catch
+from support.catch_env import FLAGS, Catch
 
 from ps_dqn import environments
 from ps_dqn.config import Config
@@ -14,19 +14,7 @@ from ps_dqn.coordinator import start
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
 
-CATCH = (
-    "--cluster=in_process",
-    "--seed=1",
-    "--num_workers=1",
-    "--env_module=support.catch_env",
-    "--env_id=tests/Catch-v0",
-    "--hidden_sizes=32,32",
-    "--jit_compile=none",
-    "--num_envs_per_worker=8",
-    "--local_updates=16",
-    "--target_update_period=100",
-    "--eval_episodes=20",
-)
+CATCH = (*FLAGS, "--seed=1")
 
 
 def caught(path: pathlib.Path, episodes: int, share_random: float) -> None:

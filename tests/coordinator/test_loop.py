@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from support.catch_env import FLAGS
 
 from ps_dqn.run.checkpoints import load
 
@@ -72,20 +73,11 @@ def test_a_seed_gives_one_run_and_another_seed_another(coordinate):
 def test_a_toy_environment_is_learned_to_its_optimum(coordinate):
     folder, ended = coordinate(
         "catch",
-        "--cluster=in_process",
-        "--num_workers=1",
-        "--env_module=support.catch_env",
-        "--env_id=tests/Catch-v0",
-        "--hidden_sizes=32,32",
-        "--jit_compile=none",
-        "--num_envs_per_worker=8",
-        "--local_updates=16",
+        *FLAGS,
         "--update_period=4",
         "--min_replay_size=200",
-        "--target_update_period=100",
         "--epsilon_decay_steps=4000",
         "--eval_period=1000",
-        "--eval_episodes=20",
         "--target_return=1",
         "--total_env_steps=60000",
     )

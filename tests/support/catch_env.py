@@ -6,6 +6,19 @@ import gymnasium
 import numpy as np
 
 SIZE = 5
+# A run that learns it within seconds.
+FLAGS = (
+    "--cluster=in_process",
+    "--num_workers=1",
+    "--env_module=support.catch_env",
+    "--env_id=tests/Catch-v0",
+    "--hidden_sizes=32,32",
+    "--jit_compile=none",
+    "--num_envs_per_worker=8",
+    "--local_updates=16",
+    "--target_update_period=100",
+    "--eval_episodes=20",
+)
 
 
 class Catch(gymnasium.Env):
