@@ -15,10 +15,10 @@ import pathlib
 import shlex
 import statistics
 
-from flags import command_line, experiment
 from ps_dqn import cost_model
 from ps_dqn.config import Config
 from ps_dqn.cost_model import Costs
+from ps_dqn.flags import command_line, experiment
 
 COUNTS = (1, 10, 100, 1_000, 10_000)
 # What a run of one worker does not show: seconds, but for bytes and processors.

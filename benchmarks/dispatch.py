@@ -78,8 +78,8 @@ def measure(workers: int, window: int, seconds: float) -> dict[str, float]:
     import numpy as np
     import tensorflow as tf
 
-    from cluster import in_process
-    from cluster.spec import Placement, on_this_machine
+    from ps_dqn.cluster import in_process
+    from ps_dqn.cluster.spec import Placement, on_this_machine
     from ps_dqn.coordinator import connection
     from ps_dqn.coordinator.dispatch import Schedule
     from ps_dqn.telemetry.report import Report

@@ -24,7 +24,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def config_of(flags: list[str]):
-    from flags import command_line, experiment
+    from ps_dqn.flags import command_line, experiment
 
     values = command_line.new_flags()
     experiment.define(values)

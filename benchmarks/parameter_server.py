@@ -100,10 +100,10 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     import numpy as np
     import tensorflow as tf
 
-    from cluster import local, server
-    from cluster.spec import Placement, Task, TaskOptions, on_this_machine
-    from flags import command_line, experiment
+    from ps_dqn.cluster import local, server
+    from ps_dqn.cluster.spec import Placement, Task, TaskOptions, on_this_machine
     from ps_dqn.coordinator import connection
+    from ps_dqn.flags import command_line, experiment
     from ps_dqn.parameter_server.host import ParameterHost
     from ps_dqn.parameter_server.store import ParameterStore
     from ps_dqn.wire import bridge

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 
 
 class TaskDiedError(RuntimeError):

@@ -5,8 +5,8 @@ TensorFlow cannot stop such servers, so a process can have one such cluster in i
 
 from typing import Any
 
-from cluster import server
-from cluster.spec import ClusterSpec
+from ps_dqn.cluster import server
+from ps_dqn.cluster.spec import ClusterSpec
 
 _servers: list[Any] = []
 

@@ -17,10 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from cluster import lifeline, streams
-from cluster.control import TaskDiedError
-from cluster.process import ENDING, Process, fork
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster import lifeline, streams
+from ps_dqn.cluster.control import TaskDiedError
+from ps_dqn.cluster.process import ENDING, Process, fork
+from ps_dqn.cluster.spec import ClusterSpec, Task
 
 START_SECONDS = 60.0
 STOP_SECONDS = 1.5

@@ -5,7 +5,7 @@ import re
 import socket
 from collections.abc import Mapping
 
-from cluster.spec import ClusterSpecError
+from ps_dqn.cluster.spec import ClusterSpecError
 
 # A StatefulSet's pod by the downward API, a pod of an indexed Job.
 VARIABLES = ("POD_INDEX", "JOB_COMPLETION_INDEX")

@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable
 
-from cluster import lifeline
+from ps_dqn.cluster import lifeline
 
 # Signals that ask a process to end.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -5,8 +5,8 @@ import math
 import time
 from collections.abc import Callable
 
-from cluster import health
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster import health
+from ps_dqn.cluster.spec import ClusterSpec, Task
 
 # From one look at the tasks that are missing to the next, and how long one may take to answer
 # (seconds).

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from cluster import connections, health, ordinal, streams
-from cluster.spec import ClusterSpec, Task, TaskOptions
+from ps_dqn.cluster import connections, health, ordinal, streams
+from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
 
 # How long clean-up may take before the task leaves anyway (seconds): less than most nodes have
 # from a notice to their end.

@@ -17,10 +17,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from cluster.control import Control
-from cluster.local import RESTARTS_PER_TASK, LocalCluster, describe_exit
-from cluster.process import ENDING, Process
-from cluster.spec import Task
+from ps_dqn.cluster.control import Control
+from ps_dqn.cluster.local import RESTARTS_PER_TASK, LocalCluster, describe_exit
+from ps_dqn.cluster.process import ENDING, Process
+from ps_dqn.cluster.spec import Task
 
 # The coordinator gives a sign of life so often; without one for so long, and for so long after it
 # was told to end, it is ended (seconds).

@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.health import GET_STATUS, channel_to
-from cluster.spec import Task
+from ps_dqn.cluster.health import GET_STATUS, channel_to
+from ps_dqn.cluster.spec import Task
 
 # How long an answer may take (seconds).
 DEADLINE = 1.5

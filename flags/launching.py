@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-import k8s
-from flags import command_line, experiment
+from ps_dqn import k8s
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment
 
 MANIFESTS = pathlib.Path(k8s.__file__).resolve().parent
 OVERLAYS = ("base", "local", "cpu-fleet", "gpu-worker", "jobset", "tfjob")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
-from flags import command_line, experiment, tasks
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment, tasks
 from ps_dqn.run import directory
 
 # Flags that may name a module to import, and which of their values do.

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
-from cluster import lifeline
-from cluster.health import HealthError
-from cluster.server import PortError, check_port
-from cluster.spec import ClusterSpecError, TaskOptions
-from flags import command_line, tasks
+from ps_dqn.cluster import lifeline
+from ps_dqn.cluster.health import HealthError
+from ps_dqn.cluster.server import PortError, check_port
+from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, tasks
 from ps_dqn.run import compile_cache
 
 # Before NumPy is imported: these tasks do their mathematics in TensorFlow.

@@ -5,9 +5,9 @@ import sys
 
 from absl import flags as absl_flags
 
-from cluster import ordinal
-from cluster import spec as cluster_spec
-from cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
+from ps_dqn.cluster import ordinal
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
 from ps_dqn.run import compile_cache
 
 KINDS = ("auto", "local", "in_process", "remote")

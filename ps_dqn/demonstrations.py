@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from flags import command_line
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line
 
 
 def main(argv: Sequence[str]) -> int:

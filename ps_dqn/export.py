@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from flags import command_line, experiment, run_folder
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment, run_folder
 from ps_dqn.run import directory
 
 FLAGS = ("run_dir", "trust_run_dir", "checkpoint", "output")

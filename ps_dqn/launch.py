@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 
 from absl import flags as absl_flags
 
-from flags import command_line, launching
-from flags.launching import COMPONENTS, MANIFESTS, Image, Launch
 from ps_dqn.errors import PsDqnError, UsageError
+from ps_dqn.flags import command_line, launching
+from ps_dqn.flags.launching import COMPONENTS, MANIFESTS, Image, Launch
 from ps_dqn.run import signals
 
 KUSTOMIZATION, FLAGFILE = "kustomization.yaml", "experiment.flags"

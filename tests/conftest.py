@@ -61,8 +61,8 @@ def coordinator():
     """
     from support.hosts import RoutingHost
 
-    from cluster import in_process
-    from cluster.spec import Placement, on_this_machine
+    from ps_dqn.cluster import in_process
+    from ps_dqn.cluster.spec import Placement, on_this_machine
     from ps_dqn.coordinator import connection
     from ps_dqn.wire import bridge
 

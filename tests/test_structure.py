@@ -9,7 +9,8 @@ import sys
 import pytest
 from support.programs import ROOT
 
-PACKAGES = ("ps_dqn", "cluster", "flags")
+# Folders of the top level that are imported as parts of ps_dqn, by links in it.
+LINKED = ("cluster", "flags", "k8s")
 COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator")  # packages
 MODULE_COMMANDS = {"demonstrations", "launch", "export", "reproduce"}
 # Lines; a file is to be read in one sitting.
@@ -51,6 +52,12 @@ def top_packages(path: pathlib.Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)}
 
 
+def linked(path: pathlib.Path) -> set[str]:
+    """The linked folders that a file imports."""
+    names = [f"{name}." for name in imports(path)]
+    return {each for each in LINKED if any(name.startswith(f"ps_dqn.{each}.") for name in names)}
+
+
 def room(path: pathlib.Path) -> str:
     """The package or top module of ps_dqn that a file is in."""
     return path.relative_to(ROOT / "ps_dqn").parts[0].removesuffix(".py")
@@ -71,20 +78,22 @@ def modules(path: pathlib.Path) -> set[str]:
 
 
 def dotted(path: pathlib.Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return f"ps_dqn.{name}" if name.split(".")[0] in LINKED else name
 
 
 def test_the_reader_of_imports_sees_them_all(tmp_path: pathlib.Path) -> None:
     source = tmp_path / "example.py"
     source.write_text(
-        "import os, flags.tasks\n"
+        "import os, ps_dqn.flags.tasks\n"
         "from absl import flags as absl_flags\n"
         "def function():\n"
         "    from ps_dqn.replay import samplers\n"
         "if __name__ == '__main__':\n"
-        "    import cluster\n"
+        "    import ps_dqn.cluster\n"
     )
-    assert top_packages(source) == {"os", "absl", "flags", "ps_dqn", "cluster"}
+    assert top_packages(source) == {"os", "absl", "ps_dqn"}
+    assert linked(source) == {"flags", "cluster"}
     assert "ps_dqn.replay.samplers" in imports(source)
 
 
@@ -128,7 +137,8 @@ def test_environments_and_replay_need_no_tensorflow() -> None:
 
 def test_the_cluster_knows_nothing_of_dqn() -> None:
     for path in sources("cluster"):
-        assert not top_packages(path) & {"ps_dqn", "flags"}, path
+        wanted = {name for name in imports(path) if name.split(".")[0] == "ps_dqn"} - {"ps_dqn"}
+        assert all(f"{name}.".startswith("ps_dqn.cluster.") for name in wanted), path
 
 
 def test_only_commands_import_flags() -> None:
@@ -136,7 +146,7 @@ def test_only_commands_import_flags() -> None:
         dotted(path)
         for package in ("ps_dqn", "cluster")
         for path in sources(package)
-        if "flags" in top_packages(path)
+        if "flags" in linked(path)
     }
     commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS}
     commands |= {f"ps_dqn.{name}" for name in MODULE_COMMANDS}
@@ -177,8 +187,8 @@ def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # the number of its threads when it is imported, which is after the flags.
     modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS]
     modules += [f"ps_dqn.{name}" for name in sorted(MODULE_COMMANDS)]
-    modules += ["cluster.spec", "ps_dqn.config"]
-    modules += [f"flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
+    modules += ["ps_dqn.cluster.spec", "ps_dqn.config"]
+    modules += [f"ps_dqn.flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
     assert len(modules) > 5
     program = (
         "import importlib, sys\n"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from cluster.spec import ClusterSpecError
-from flags import command_line, experiment, run_folder, tasks
+from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment, run_folder, tasks
 from ps_dqn.run import compile_cache, directory
 
 _STARTED = time.perf_counter()

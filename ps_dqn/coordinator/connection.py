@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from cluster.spec import Placement
+from ps_dqn.cluster.spec import Placement
 from ps_dqn.coordinator import executors, known_tasks, runtime
 from ps_dqn.coordinator.members import Members, PartialSpec
 from ps_dqn.wire import failures

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 
-from cluster import health
-from cluster.spec import Task
+from ps_dqn.cluster import health
+from ps_dqn.cluster.spec import Task
 from ps_dqn.coordinator import runtime
 
 KEEP_ALIVE = "/tensorflow.eager.EagerService/KeepAlive"

@@ -15,8 +15,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute.coordinator import cluster_coordinator
 
-from cluster import health
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster import health
+from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import known_tasks
 
 # From one look for a worker to the next, and how long it may take to answer (seconds).

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from cluster import health, supervisor
-from cluster.control import Control, TaskDiedError
-from cluster.spec import Placement, Task
+from ps_dqn.cluster import health, supervisor
+from ps_dqn.cluster.control import Control, TaskDiedError
+from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.task_failures import LOST

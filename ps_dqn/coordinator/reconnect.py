@@ -6,8 +6,8 @@ newest snapshot with a new connection; see `recovery`.
 
 import time
 
-from cluster import remote
-from cluster.spec import Task
+from ps_dqn.cluster import remote
+from ps_dqn.cluster.spec import Task
 from ps_dqn.coordinator import run
 from ps_dqn.coordinator.run import RunContext
 from ps_dqn.coordinator.task_failures import LOST

@@ -7,10 +7,10 @@ import time
 
 from rich.console import Console
 
-from cluster import health, remote
-from cluster.control import Control
-from cluster.spec import Placement, Task
 from ps_dqn import networks
+from ps_dqn.cluster import health, remote
+from ps_dqn.cluster.control import Control
+from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
 from ps_dqn.coordinator import connection, recovery, runtime, summary
 from ps_dqn.coordinator.connection import Connection

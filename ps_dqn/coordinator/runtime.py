@@ -28,7 +28,7 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import context
 from tensorflow.python.framework import c_api_util, errors_impl
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 
 # So many parts double the vector's room to 256. That leaves room for 127 more: one for each worker,
 # and again where TensorFlow forgets them as a worker comes.

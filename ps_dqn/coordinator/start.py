@@ -5,8 +5,8 @@ import functools
 import sys
 import warnings
 
-from cluster import server
 from ps_dqn import user_code
+from ps_dqn.cluster import server
 from ps_dqn.config import Config
 from ps_dqn.coordinator import first_look, footprint, observations, process
 from ps_dqn.coordinator.process import Command

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.telemetry.figures import TaskFailure
 
 # How it shows: the connection ended; the server did not answer; a closure took too long.

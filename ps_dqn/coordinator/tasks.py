@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from cluster import health, in_process, local
-from cluster.control import Control
-from cluster.spec import ClusterSpec, Placement, Task, TaskOptions
+from ps_dqn.cluster import health, in_process, local
+from ps_dqn.cluster.control import Control
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions
 from ps_dqn.coordinator.task_failures import LOST, TaskFailures
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.parameter_server.task import serve as serve_parameters

@@ -13,10 +13,10 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from cluster import connections, watch
-from cluster.connections import Peer
-from cluster.control import Control, TaskDiedError
-from cluster.spec import Placement, Task
+from ps_dqn.cluster import connections, watch
+from ps_dqn.cluster.connections import Peer
+from ps_dqn.cluster.control import Control, TaskDiedError
+from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import ANSWER_SECONDS, FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
 from ps_dqn.coordinator.in_flight import InFlight

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from absl import flags as absl_flags
 
-from cluster import health
-from flags import command_line, experiment, run_folder
+from ps_dqn.cluster import health
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment, run_folder
 from ps_dqn.run import directory, signals
 
 FLAGS = (

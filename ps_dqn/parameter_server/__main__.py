@@ -2,7 +2,7 @@
 
 import sys
 
-from flags import task_main
+from ps_dqn.flags import task_main
 from ps_dqn.parameter_server.task import JOB, serve
 
 if __name__ == "__main__":

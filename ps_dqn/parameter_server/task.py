@@ -4,7 +4,7 @@ Its place comes from TF_CONFIG or flags; what it holds and by which rules arrive
 coordinator.
 """
 
-from cluster.spec import ClusterSpec, Task, TaskOptions
+from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
 
 JOB = "ps"
 
@@ -17,7 +17,7 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions) -> None:
         task: this task of it.
         options: its threads, and where it answers probes.
     """
-    from cluster import server
+    from ps_dqn.cluster import server
 
     server.leave_when_told()
     from ps_dqn.parameter_server.host import ParameterHost

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from cluster.process import ENDING
+from ps_dqn.cluster.process import ENDING
 
 FAILED = 1
 WRONG_USAGE = 2  # starting it again is in vain

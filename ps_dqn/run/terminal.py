@@ -11,7 +11,7 @@ import types
 
 from rich.console import Console
 
-from cluster import streams
+from ps_dqn.cluster import streams
 
 
 class _Terminal(streams.Forgiving):

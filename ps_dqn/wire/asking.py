@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.wire import bridge, failures
 
 # The device that each thread asks, and since when.

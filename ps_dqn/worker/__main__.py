@@ -2,7 +2,7 @@
 
 import sys
 
-from flags import task_main, tasks
+from ps_dqn.flags import task_main, tasks
 from ps_dqn.worker.task import JOB, serve
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Its place comes from TF_CONFIG or flags; what to act in and remember arrives fro
 import functools
 import pathlib
 
-from cluster.spec import ClusterSpec, Task, TaskOptions
+from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
 
 JOB = "worker"
 
@@ -20,7 +20,7 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
         options: its threads, and where it answers probes.
         worker_dir: where this worker may keep files; none if empty.
     """
-    from cluster import server
+    from ps_dqn.cluster import server
 
     server.leave_when_told()
     from ps_dqn.environments import overdue

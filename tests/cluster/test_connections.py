@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster import connections
-from cluster.connections import Peer
+from ps_dqn.cluster import connections
+from ps_dqn.cluster.connections import Peer
 
 
 @pytest.fixture

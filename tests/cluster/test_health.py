@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client import core
 
-from cluster import health
+from ps_dqn.cluster import health
 
 ROOT = pathlib.Path(__file__).parents[2]
 

@@ -9,12 +9,12 @@ import pytest
 from support import processes as real
 from support.processes import Processes
 
-from cluster import health
-from cluster import spec as cluster_spec
+from ps_dqn.cluster import health
+from ps_dqn.cluster import spec as cluster_spec
 
 SERVER = """
 import sys, time
-from cluster import server, spec
+from ps_dqn.cluster import server, spec
 cluster = spec.ClusterSpec("localhost:1", ("localhost:2",), (sys.argv[1],))
 kept = server.start(cluster, spec.Task("worker", 0), server.session_config(1, 2))
 print("it serves", flush=True)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.command_lines import CLUSTER, parsed, tf_config
 
-from cluster import ordinal
-from cluster.spec import ClusterSpecError, TaskOptions, numbered
-from flags import task_main, tasks
+from ps_dqn.cluster import ordinal
+from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions, numbered
+from ps_dqn.flags import task_main, tasks
 
 HOSTS = ("--chief_host=c:1", "--ps_hosts=ps-{}.ps:2", "--worker_hosts=w-{}.w:2", "--num_ps=2")
 

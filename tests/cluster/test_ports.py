@@ -3,8 +3,8 @@
 import pytest
 from support.processes import Processes, taken_port
 
-from cluster import server
-from cluster.spec import ClusterSpec, Task, on_this_machine
+from ps_dqn.cluster import server
+from ps_dqn.cluster.spec import ClusterSpec, Task, on_this_machine
 
 
 def test_a_port_that_is_free_is_taken_from_nobody() -> None:

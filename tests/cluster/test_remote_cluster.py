@@ -15,8 +15,8 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import MODULES
 
-from cluster import spec as cluster_spec
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.run import signals
 
 pytestmark = [

@@ -11,8 +11,8 @@ import pytest
 from support import processes as real
 from support.processes import Processes, Running
 
-from cluster import spec as cluster_spec
-from cluster.spec import Task
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import Task
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -56,8 +56,8 @@ def test_task_stops_at_sigterm_and_ignores_sigint(
 
 SCENARIOS = r'''
 import json, os, pathlib, signal, socket, subprocess, sys, time
-from cluster import control, local, spec as cluster_spec
-from cluster.spec import Task
+from ps_dqn.cluster import control, local, spec as cluster_spec
+from ps_dqn.cluster.spec import Task
 
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
 PS, WORKER = Task("ps", 0), Task("worker", 0)

@@ -9,8 +9,8 @@ from typing import Any
 import portpicker
 import pytest
 
-from cluster import spec as cluster_spec
-from cluster.spec import ClusterSpec, ClusterSpecError, Task
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import ClusterSpec, ClusterSpecError, Task
 
 CHIEF, PS, WORKERS = "c.example:2222", ["p0:2222", "p1:2222"], ["w0:2222", "w1:2222", "w2:2222"]
 CLUSTER = {"chief": [CHIEF], "ps": PS, "worker": WORKERS}

@@ -9,8 +9,8 @@ import grpc
 import portpicker
 import pytest
 
-from cluster import health, watch
-from cluster.spec import Task
+from ps_dqn.cluster import health, watch
+from ps_dqn.cluster.spec import Task
 
 TASK = Task("worker", 1)
 

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.recovery import Recovered
 from ps_dqn.state import Counters

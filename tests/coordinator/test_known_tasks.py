@@ -7,7 +7,7 @@ from support import processes as real
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.coordinator import known_tasks, runtime
 
 SERVER, WORKER = Task("ps", 0), Task("worker", 1)

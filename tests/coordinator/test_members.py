@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.distribute.coordinator import cluster_coordinator
 
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import members
 from ps_dqn.coordinator.members import Members, PartialSpec
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import reconnect
 from ps_dqn.coordinator.task_failures import TaskFailures
 from ps_dqn.errors import ClusterLostError

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from support.reports import report
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.config import Config
 from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.coordinator.history import History

@@ -1,6 +1,6 @@
 """Failures of tasks: counted once each, however they show, and timed."""
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.coordinator.task_failures import LOST, OVERDUE, SILENT, TaskFailures
 from ps_dqn.telemetry.figures import TaskFailure
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cluster.spec import ClusterSpec, Placement, Task
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
 from ps_dqn.coordinator.task_failures import TaskFailures
@@ -212,7 +212,7 @@ def test_it_looks_until_the_block_ends(monkeypatch):
             looked.append(True)
             return {}
 
-    monkeypatch.setattr("cluster.watch.Watch", Silent)
+    monkeypatch.setattr("ps_dqn.cluster.watch.Watch", Silent)
     monkeypatch.setattr("ps_dqn.coordinator.watchdog.PERIOD", 0.001)
     watchdog = Watchdog(
         Faults(), Placement("remote", SPEC, "fork", 1, 2), None, print, TaskFailures()
@@ -234,7 +234,7 @@ def test_tasks_that_end_are_started_again_while_the_run_waits_for_all(monkeypatc
         return [f"a {job} was started again"]
 
     case.cluster.check = check
-    monkeypatch.setattr("cluster.watch.Watch", lambda _: types.SimpleNamespace(look=dict))
+    monkeypatch.setattr("ps_dqn.cluster.watch.Watch", lambda _: types.SimpleNamespace(look=dict))
     monkeypatch.setattr("ps_dqn.coordinator.watchdog.PERIOD", 0.001)
     with case.watchdog.looking() as thread:
         with case.watchdog.replacing():

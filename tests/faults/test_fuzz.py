@@ -6,8 +6,8 @@ import pathlib
 import pytest
 from support.fuzzed import Fuzz
 
-from flags import command_line
 from ps_dqn.coordinator import __main__ as coordinator
+from ps_dqn.flags import command_line
 
 CASES, SEED = 5_000, 20_261
 
@@ -37,7 +37,7 @@ def test_whatever_is_said_is_refused_in_a_line_or_starts(
         raise ValidError
 
     monkeypatch.setattr("ps_dqn.run.directory.create", starts)
-    monkeypatch.setattr("cluster.server.PORT_SECONDS", 0.0)
+    monkeypatch.setattr("ps_dqn.cluster.server.PORT_SECONDS", 0.0)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.chdir(tmp_path)
     fuzz = Fuzz(coordinator._define(), tmp_path, SEED)

@@ -10,8 +10,8 @@ import pytest
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS
 
-from cluster import spec as cluster_spec
-from cluster.spec import Task
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import Task
 
 pytestmark = [
     pytest.mark.slow,

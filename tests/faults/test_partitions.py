@@ -17,7 +17,7 @@ from support.pods.network import Network
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.run import signals
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CAN, reason=WHY_NOT)]

@@ -10,8 +10,8 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
 
-from cluster import spec as cluster_spec
-from cluster.spec import Task
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import Task
 
 TESTS = str(pathlib.Path(__file__).parents[1])
 FLAGS = (

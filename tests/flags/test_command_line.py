@@ -18,9 +18,9 @@ from support.option_values import (
     not_default,
 )
 
-from flags import command_line, experiment
 from ps_dqn import config as configuration
 from ps_dqn.config import Config
+from ps_dqn.flags import command_line, experiment
 
 PRESETS = sorted(command_line.PRESETS.glob("*.flags"))
 

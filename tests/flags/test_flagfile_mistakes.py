@@ -7,7 +7,7 @@ import pytest
 from absl import flags as absl_flags
 from support.command_lines import parsed
 
-from flags import command_line
+from ps_dqn.flags import command_line
 
 
 @pytest.fixture

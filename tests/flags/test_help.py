@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from flags import command_line, experiment
 from ps_dqn.config import Config
 from ps_dqn.coordinator import __main__
+from ps_dqn.flags import command_line, experiment
 
 
 def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
@@ -21,7 +21,7 @@ def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
 
     assert ended.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
-    assert "flags.experiment" in imported  # the list of imports is there
+    assert "ps_dqn.flags.experiment" in imported  # the list of imports is there
     assert "tensorflow" not in imported
     _assert_help_goes_by_topic(ended.stdout)
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 from support.programs import run_python
 
-from flags import launching
 from ps_dqn import launch
+from ps_dqn.flags import launching
 
 COUNTS = ("--workers=3", "--ps=2")
 INSTANCE = "app.kubernetes.io/instance"

@@ -6,7 +6,7 @@ import sys
 import pytest
 from support.command_lines import only_error, tf_config
 
-from flags import task_main
+from ps_dqn.flags import task_main
 
 
 @pytest.mark.parametrize(

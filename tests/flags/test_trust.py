@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from flags import run_folder
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import run_folder
 from ps_dqn.run import directory
 
 CODE = {

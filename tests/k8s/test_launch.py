@@ -15,8 +15,8 @@ import yaml
 from support import manifests
 from support.manifests import Object, of_kind, pods, pods_of
 
-from flags import launching
 from ps_dqn import launch
+from ps_dqn.flags import launching
 
 COUNTS = ("--workers=3", "--ps=2")
 INSTANCE = "app.kubernetes.io/instance"
@@ -259,7 +259,7 @@ def test_a_dry_run_prints_what_would_be_applied_and_writes_nothing(
 @pytest.mark.parametrize("name", ["base", "counts", "overlays", "components", "monitoring"])
 def test_an_installed_copy_has_the_manifests(name: str) -> None:
     project = (manifests.ROOT / "pyproject.toml").read_text()
-    [patterns] = re.findall(r"^k8s = (\[.*\])$", project, re.MULTILINE)
+    [patterns] = re.findall(r'^"ps_dqn\.k8s" = (\[.*\])$', project, re.MULTILINE)
     there = {p for pattern in json.loads(patterns) for p in manifests.K8S.glob(pattern)}
     files = {path for path in (manifests.K8S / name).rglob("*") if path.is_file()}
     assert files

@@ -14,9 +14,9 @@ import pytest
 from support import manifests
 from support.manifests import EVERYTHING, FOLDERS, Object, Pods, of_kind, pods, pods_of, render
 
-from cluster.spec import ClusterSpec, Task
-from flags import command_line, experiment, tasks
+from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.config import checks
+from ps_dqn.flags import command_line, experiment, tasks
 
 CLUSTER_ROLES = {"coordinator": "chief", "parameter-server": "ps", "worker": "worker"}
 

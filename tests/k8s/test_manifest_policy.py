@@ -15,7 +15,7 @@ from support.manifests import (
     render,
 )
 
-from cluster import health
+from ps_dqn.cluster import health
 from ps_dqn.run import signals
 
 everything = pytest.mark.parametrize("name", EVERYTHING)

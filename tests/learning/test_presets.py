@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from support.small_learner import SEED, Inputs, learn
 
-from flags import command_line, experiment
 from ps_dqn import networks
 from ps_dqn.config import Config
+from ps_dqn.flags import command_line, experiment
 from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.worker.actor import Actor
 

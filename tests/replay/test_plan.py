@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.spec import Placement, on_this_machine
+from ps_dqn.cluster.spec import Placement, on_this_machine
 from ps_dqn.config import Config
 from ps_dqn.config.capacity import Item
 from ps_dqn.coordinator import start

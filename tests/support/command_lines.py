@@ -4,7 +4,7 @@ import json
 
 from absl import flags as absl_flags
 
-from flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, experiment, tasks
 
 CLUSTER = {"chief": ["localhost:1"], "ps": ["localhost:2"], "worker": ["localhost:3"]}
 

@@ -4,8 +4,8 @@ import os
 
 os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "cluster_function_library_runtime=1"}
 
-from cluster import in_process
-from cluster.spec import Placement, on_this_machine
+from ps_dqn.cluster import in_process
+from ps_dqn.cluster.spec import Placement, on_this_machine
 from ps_dqn.coordinator import connection
 
 if __name__ == "__main__":

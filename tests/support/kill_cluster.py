@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from cluster import server
-from cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
+from ps_dqn.cluster import server
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
 from ps_dqn.coordinator import connection
 from ps_dqn.coordinator.dispatch import LOST, Schedule
 from ps_dqn.parameter_server.store import ParameterStore

@@ -11,8 +11,8 @@ import sys
 
 import numpy as np
 
-from cluster import in_process
-from cluster.spec import Placement, on_this_machine
+from ps_dqn.cluster import in_process
+from ps_dqn.cluster.spec import Placement, on_this_machine
 from ps_dqn.config import Config
 from ps_dqn.coordinator import connection
 from ps_dqn.parameter_server.host import ParameterHost

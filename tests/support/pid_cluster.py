@@ -9,8 +9,15 @@ import pathlib
 import signal
 import sys
 
-from cluster import lifeline, local, server
-from cluster.spec import ClusterSpec, Placement, Task, TaskOptions, from_tf_config, on_this_machine
+from ps_dqn.cluster import lifeline, local, server
+from ps_dqn.cluster.spec import (
+    ClusterSpec,
+    Placement,
+    Task,
+    TaskOptions,
+    from_tf_config,
+    on_this_machine,
+)
 
 
 def serve(spec: ClusterSpec, task: Task) -> None:

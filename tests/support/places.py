@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 
-from cluster.spec import ClusterSpec
+from ps_dqn.cluster.spec import ClusterSpec
 from support.pods.network import Network, command
 
 CAN = hasattr(os, "geteuid") and os.geteuid() == 0 and all(map(shutil.which, ("ip", "iptables")))

@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from cluster import lifeline
-from cluster.spec import Task
+from ps_dqn.cluster import lifeline
+from ps_dqn.cluster.spec import Task
 from support.programs import inherited_environment
 
 MARK = "PS_DQN_TEST_PROCESSES"

@@ -8,8 +8,8 @@ import pathlib
 import signal
 import sys
 
-from cluster import local, server
-from cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
+from ps_dqn.cluster import local, server
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
 
 CLOSURES = 3
 

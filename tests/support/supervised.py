@@ -11,11 +11,11 @@ import socket
 import sys
 import time
 
-from cluster import local, supervisor
-from cluster import spec as cluster_spec
-from cluster.control import Control, TaskDiedError
-from cluster.spec import ClusterSpec, Task
-from cluster.supervisor import Attended, Loss
+from ps_dqn.cluster import local, supervisor
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.control import Control, TaskDiedError
+from ps_dqn.cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster.supervisor import Attended, Loss
 
 PS, WORKER = Task("ps", 0), Task("worker", 0)
 # Shorter than they are, so that tests need not wait as long; longer than a pause of the supervisor

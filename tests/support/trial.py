@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cluster import spec as cluster_spec
-from cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster.spec import ClusterSpec, Task
 from support import processes as real
 from support.held import held_by
 from support.places import Places

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import parser
 
-from cluster import health
+from ps_dqn.cluster import health
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import prometheus
 from ps_dqn.telemetry.figures import (

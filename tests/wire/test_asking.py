@@ -5,7 +5,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from cluster.spec import Task
+from ps_dqn.cluster.spec import Task
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.wire import asking
 

@@ -1,0 +1,87 @@
+"""A user's folder may hold files with the names of this project's folders."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from support.programs import ROOT, run_python
+
+NAMES = ("flags", "cluster", "k8s")
+COMMANDS = (
+    "coordinator",
+    "demonstrations",
+    "evaluator",
+    "export",
+    "launch",
+    "parameter_server",
+    "reproduce",
+    "worker",
+)
+MINE = """
+import cluster, flags, k8s
+import gymnasium
+import numpy as np
+
+
+class Mine(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (flags.SIZE,))
+    action_space = gymnasium.spaces.Discrete(cluster.ACTIONS)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(flags.SIZE, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(flags.SIZE, np.float32), 1.0, True, False, {}
+
+
+gymnasium.register("Mine-v0", Mine)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A folder with modules and packages of the names."""
+    (tmp_path / "flags.py").write_text("SIZE = 3\n")
+    for package in ("cluster", "k8s"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("ACTIONS = 2\n")
+    (tmp_path / "mine.py").write_text(MINE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_starts_beside_files_of_the_same_names(
+    folder: pathlib.Path, command: str
+) -> None:
+    # As users start it: what is imported comes from the folder they are in first.
+    ran = subprocess.run(
+        [sys.executable, "-m", f"ps_dqn.{command}", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f"ps_dqn.{command}" in ran.stdout
+
+
+def test_an_environment_imports_its_own_files_of_the_same_names(folder: pathlib.Path) -> None:
+    ran = run_python(
+        [
+            *("-m", "ps_dqn.coordinator", "--env_module=mine", "--env_id=Mine-v0"),
+            *("--run_dir=run", "--num_workers=1", "--total_env_steps=64", "--eval_period=64"),
+            *("--min_replay_size=32", "--local_updates=2", "--eval_episodes=1"),
+        ],
+        folder,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "observations 3, 2 actions" in ran.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_installed_under_a_name_of_the_top(name: str) -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    assert 'include = ["ps_dqn*"]' in project
+    assert (ROOT / "ps_dqn" / name).resolve() == ROOT / name
