@@ -1,6 +1,7 @@
 """How a command line is read: parsing, help by topic, and one line for each mistake."""
 
 import contextlib
+import difflib
 import os
 import pathlib
 import sys
@@ -13,6 +14,7 @@ from absl import flags as absl_flags
 from ps_dqn.run.signals import INTERRUPTED, WRONG_USAGE
 
 LARGEST_FLAGFILE = 1_000_000  # bytes
+COMMAND, AS_MODULE = "ps-dqn", "python -m ps_dqn"
 PRESETS = pathlib.Path(__file__).parent / "presets"
 
 
@@ -37,25 +39,65 @@ def new_flags() -> absl_flags.FlagValues:
     return values
 
 
+def this_program(module: str) -> str:
+    """What this process's program is called by who called it.
+
+    Args:
+        module: how it is called as a module, `python -m ps_dqn.launch k8s`.
+
+    Returns:
+        The same; or the word of the command `ps-dqn`, which is the first of `sys.argv` then.
+    """
+    called = sys.argv[0]
+    if called.startswith((COMMAND, f"{AS_MODULE} ")):
+        return " ".join([called, *module.split()[3:]])
+    name = pathlib.Path(called).name
+    return name if name == COMMAND else module
+
+
+def program_named(word: str) -> str:
+    """How another program of this project is called, by who called this one as they did."""
+    called = sys.argv[0].rpartition(" ")[0]
+    return f"{called or COMMAND} {word}"
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """`; did you mean …?` where one of the known words is near, else nothing."""
+    near = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def refuse(error: object) -> NoReturn:
     """Says what is wrong in one line and leaves with the exit code for wrong usage."""
     print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
     sys.exit(WRONG_USAGE)
 
 
-def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
+def parse(
+    values: absl_flags.FlagValues, argv: Sequence[str], takes_words: bool = False
+) -> list[str]:
     """Parses a whole command line, its first word the program.
+
+    Args:
+        values: where the flags are defined.
+        argv: the command line.
+        takes_words: words that are no flags mean something to the program, wherever they stand.
+
+    Returns:
+        Those words.
 
     Raises:
         absl.flags.Error: a flag is unknown or its value cannot be read, or a word is no flag.
     """
     values.unparse_flags()
+    values.set_gnu_getopt(takes_words)
     try:
-        rest = values(list(argv))
+        _, *words = values(list(argv))
     except ValueError as error:
         raise absl_flags.Error(str(error)) from None
-    if len(rest) > 1:
-        raise absl_flags.Error(f"{rest[1]!r} is not a flag: flags look like --name=value")
+    if words and not takes_words:
+        raise absl_flags.Error(f"{words[0]!r} is not a flag: flags look like --name=value")
+    return words
 
 
 def parse_over(flagfile: pathlib.Path, values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
@@ -82,26 +124,35 @@ def print_help(
 
     Args:
         values: where the flags are defined.
-        program: how it is called.
+        program: how it is called as a module.
         summary: one line that says what it does.
         topics: a title and the names of its flags.
     """
     width, indent = min(100, _columns()), " " * 6
-    print(f"{program} [--flag=value …]\n\n{summary}\n")
+    lines = [f"{this_program(program)} [--flag=value …]", "", summary, ""]
     for title, names in topics.items():
-        print(title)
+        lines.append(title)
         for name in names:
             flag = values[name]
             default = (flag.default_as_str or "none").strip("'") or "none"
             choices = getattr(flag.parser, "enum_values", None)
             shown = f"--[no]{name}" if flag.boolean else f"--{name}"
             detail = f" [{'|'.join(choices)}]" if choices else ""
-            print(f"  {shown}{detail} (default {default})")
+            lines.append(f"  {shown}{detail} (default {default})")
             text = flag.help.removeprefix(f"<{'|'.join(choices)}>: ") if choices else flag.help
-            print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
-        print()
+            lines.append(
+                textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
+            )
+        lines.append("")
     presets = ", ".join(sorted(path.stem for path in PRESETS.glob("*.flags")))
-    print(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {presets}")
+    lines.append(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {presets}")
+    show("\n".join(lines))
+
+
+def show(text: str) -> None:
+    """Prints a text for a reader who need not read all of it, as `head` does."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, flush=True)
 
 
 def as_flagfile(values: absl_flags.FlagValues, names: Sequence[str]) -> str:

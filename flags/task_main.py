@@ -1,7 +1,6 @@
 """The command line of a worker or a parameter server."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
@@ -32,6 +31,7 @@ NAMES = (
 
 
 def run(
+    argv: Sequence[str],
     job: str,
     serve: Callable[..., object],
     define_more: Callable[[absl_flags.FlagValues], Sequence[str]] | None = None,
@@ -39,6 +39,7 @@ def run(
     """Reads this task's place and serves it; returns only for help.
 
     Args:
+        argv: the command line.
         job: the cluster's name for such tasks.
         serve: called with the cluster, the task, its options and further flags' values.
         define_more: defines the further flags and returns their names.
@@ -47,7 +48,7 @@ def run(
     tasks.define_addresses(values)
     tasks.define_task(values)
     more = define_more(values) if define_more else ()
-    if command_line.asks_for_help(sys.argv):
+    if command_line.asks_for_help(argv):
         names = {"ps": "parameter_server"}
         command_line.print_help(
             values,
@@ -57,7 +58,7 @@ def run(
         )
         return 0
     try:
-        command_line.parse(values, sys.argv)
+        command_line.parse(values, argv)
         spec, task = tasks.read_task(values, job)
         compile_cache.use(values.compile_cache)
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:

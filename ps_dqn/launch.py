@@ -58,9 +58,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     try:
         if argv[1:2] != ["k8s"]:
-            raise UsageError(
-                "say where to launch: python -m ps_dqn.launch k8s --name=… --workers=… --ps=…"
-            )
+            called = command_line.this_program("python -m ps_dqn.launch k8s")
+            raise UsageError(f"say where to launch: {called} --name=… --workers=… --ps=…")
         command_line.parse(values, [argv[0], *argv[2:]])
         return _launch(launching.read(values))
     except (absl_flags.Error, UsageError) as error:

@@ -7,20 +7,21 @@ import json
 import pathlib
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from ps_dqn import user_code
 from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line
 from ps_dqn.run.signals import FAILED, WRONG_USAGE
 
-USAGE = "python -m ps_dqn.reproduce FILE: makes an environment's failure again, from its file."
 
-
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """0: it failed again; 1: it did not; 2: the file cannot be used."""
     if len(argv) != 2 or argv[1].startswith("-"):
-        print(USAGE)
-        return 0 if argv[1:] in (["--help"], ["-h"], ["--helpfull"]) else WRONG_USAGE
+        called = command_line.this_program("python -m ps_dqn.reproduce")
+        print(f"{called} FILE: makes an environment's failure again, from its file.")
+        return 0 if command_line.asks_for_help(argv) else WRONG_USAGE
     try:
         content = _read(pathlib.Path(argv[1]))
         env = _make(content)
@@ -113,4 +114,4 @@ def _make(content: dict[str, Any]) -> _Env:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    command_line.run_main(main)

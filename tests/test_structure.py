@@ -12,7 +12,9 @@ from support.programs import ROOT
 # Folders of the top level that are imported as parts of ps_dqn, by links in it.
 LINKED = ("cluster", "flags", "k8s")
 COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator")  # packages
-MODULE_COMMANDS = {"demonstrations", "launch", "export", "reproduce"}
+MODULE_COMMANDS = {"completion", "demonstrations", "launch", "export", "reproduce"}
+# The command that has all of these: ps-dqn.
+ENTRY = {"commands", "__main__"}
 # Lines; a file is to be read in one sitting.
 LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 300)
 
@@ -27,7 +29,7 @@ FLOORS = (
     {"coordinator", "evaluator"},
 )
 # Commands and what needs nothing of the project.
-APART = MODULE_COMMANDS | {"minatar_games"}
+APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}
 
 
 def sources(package: str) -> list[pathlib.Path]:
@@ -149,7 +151,7 @@ def test_only_commands_import_flags() -> None:
         if "flags" in linked(path)
     }
     commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS}
-    commands |= {f"ps_dqn.{name}" for name in MODULE_COMMANDS}
+    commands |= {f"ps_dqn.{name}" for name in MODULE_COMMANDS | ENTRY}
     assert "ps_dqn.coordinator.__main__" in importing
     assert importing <= commands
 
@@ -158,6 +160,9 @@ def test_nobody_imports_a_command() -> None:
     for path in sources("ps_dqn"):
         commands = {name for name in imports(path) if name.endswith("__main__")}
         assert not commands | (rooms(path) & MODULE_COMMANDS), path
+        # What completes words asks for the table of commands.
+        is_entry = "commands" in rooms(path)
+        assert not is_entry or dotted(path) in ("ps_dqn.__main__", "ps_dqn.completion"), path
 
 
 @pytest.mark.parametrize("folder", LONGEST)
@@ -186,7 +191,7 @@ def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # TensorFlow takes seconds to import: --help and a wrong flag must not wait for it. NumPy reads
     # the number of its threads when it is imported, which is after the flags.
     modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS]
-    modules += [f"ps_dqn.{name}" for name in sorted(MODULE_COMMANDS)]
+    modules += [f"ps_dqn.{name}" for name in sorted(MODULE_COMMANDS | ENTRY)]
     modules += ["ps_dqn.cluster.spec", "ps_dqn.config"]
     modules += [f"ps_dqn.flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
     assert len(modules) > 5

@@ -9,6 +9,7 @@ from support.programs import ROOT, run_python
 
 NAMES = ("flags", "cluster", "k8s")
 COMMANDS = (
+    "completion",
     "coordinator",
     "demonstrations",
     "evaluator",

@@ -1,9 +1,15 @@
 """`python -m ps_dqn.parameter_server`: its place comes from TF_CONFIG or flags."""
 
-import sys
+from collections.abc import Sequence
 
-from ps_dqn.flags import task_main
+from ps_dqn.flags import command_line, task_main
 from ps_dqn.parameter_server.task import JOB, serve
 
+
+def main(argv: Sequence[str]) -> int:
+    """Reads the command line and serves; returns for help only."""
+    return task_main.run(argv, JOB, serve)
+
+
 if __name__ == "__main__":
-    sys.exit(task_main.run(JOB, serve))
+    command_line.run_main(main)

@@ -111,7 +111,7 @@ def test_good_place_of_a_task(
     monkeypatch.setenv("TF_CONFIG", environment)
     monkeypatch.setattr(sys, "argv", ["program", "--intra_op_threads=3", *words])
 
-    assert task_main.run(job, lambda *given: served.append(given)) == 0
+    assert task_main.run(sys.argv, job, lambda *given: served.append(given)) == 0
 
     [(spec, task, options)] = served
     assert task == tasks.Task(job, index)
@@ -126,12 +126,14 @@ def test_a_worker_is_told_where_it_may_keep_files(
     monkeypatch.setenv("TF_CONFIG", tf_config("worker"))
     for words in (["--worker_dir=/data/w"], []):
         monkeypatch.setattr(sys, "argv", ["program", *words])
-        task_main.run("worker", lambda *given: served.append(given[-1]), tasks.define_worker_dir)
+        task_main.run(
+            sys.argv, "worker", lambda *given: served.append(given[-1]), tasks.define_worker_dir
+        )
 
     assert served == ["/data/w", ""]
 
     monkeypatch.setattr(sys, "argv", ["program", "--help"])
-    assert task_main.run("worker", served.append, tasks.define_worker_dir) == 0
+    assert task_main.run(sys.argv, "worker", served.append, tasks.define_worker_dir) == 0
     assert "\n  --worker_dir (default none)\n" in capsys.readouterr().out
 
 
@@ -173,7 +175,7 @@ def test_the_number_of_a_task_is_found(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "argv", ["program", *HOSTS, "--num_workers=3", *words])
 
-    task_main.run("worker", lambda *given: served.append(given))
+    task_main.run(sys.argv, "worker", lambda *given: served.append(given))
 
     [(spec, task, *_)] = served
     assert spec.as_dict() == NUMBERED
@@ -190,7 +192,7 @@ def test_listed_addresses_have_no_number_but_the_one_that_is_said(
     words = ["--chief_host=c:1", "--ps_hosts=p:1", "--worker_hosts=v:1,w:1"]
     monkeypatch.setattr(sys, "argv", ["program", *words])
 
-    task_main.run("worker", lambda *given: served.append(given))
+    task_main.run(sys.argv, "worker", lambda *given: served.append(given))
 
     assert served[0][1] == tasks.Task("worker", 0)
 

@@ -45,7 +45,7 @@ def test_bad_place_of_a_task(
     monkeypatch.setattr(sys, "argv", ["program", *words])
 
     with pytest.raises(SystemExit) as caught:
-        task_main.run(job, serve)
+        task_main.run(sys.argv, job, serve)
 
     assert caught.value.code == 2
     assert says in only_error(capsys.readouterr().err)

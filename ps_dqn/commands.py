@@ -1,0 +1,77 @@
+"""One command for all programs: `ps-dqn train …` is `python -m ps_dqn.coordinator …`."""
+
+import importlib
+import importlib.util
+import sys
+from typing import NamedTuple, NoReturn
+
+from ps_dqn import __version__
+from ps_dqn.flags import command_line
+
+
+class Program(NamedTuple):
+    """A word of the command."""
+
+    word: str
+    module: str  # with a function main(argv) -> exit code; or a package whose __main__ has it
+    summary: str
+    group: str
+
+
+TRAIN, AFTER, TASKS, SHELL = "Train", "Look at runs and use them", "Tasks of a cluster", "This tool"
+PROGRAMS = (
+    Program("train", "ps_dqn.coordinator", "Train a deep Q-network, or go on with a run.", TRAIN),
+    Program("launch", "ps_dqn.launch", "Write a run's Kubernetes manifests; apply them.", TRAIN),
+    Program("demonstrations", "ps_dqn.demonstrations", "Make demonstrations of a replay.", TRAIN),
+    Program("evaluate", "ps_dqn.evaluator", "Play episodes with a run's checkpoint.", AFTER),
+    Program("export", "ps_dqn.export", "Write a run's network for TensorFlow.", AFTER),
+    Program("reproduce", "ps_dqn.reproduce", "Make an environment's failure again.", AFTER),
+    Program("worker", "ps_dqn.worker", "Serve one worker task.", TASKS),
+    Program("ps", "ps_dqn.parameter_server", "Serve one parameter-server task.", TASKS),
+    Program("completion", "ps_dqn.completion", "Print a script that completes words.", SHELL),
+)
+
+
+def main() -> NoReturn:
+    """Runs the program that the command line's first word names; leaves with its exit code."""
+    command = command_line.this_program("python -m ps_dqn")
+    first, *rest = sys.argv[1:] or ["--help"]
+    if first in ("--help", "-h", "-help", "help"):
+        command_line.show(_help(command))
+        sys.exit(0)
+    if first == "--version":
+        print(f"ps-dqn {__version__}")
+        sys.exit(0)
+    program = {each.word: each for each in PROGRAMS}.get(first)
+    if program is None:
+        command_line.refuse(_unknown(command, first))
+    sys.argv = [f"{command} {first}", *rest]
+    command_line.run_main(importlib.import_module(entry(program.module)).main)
+
+
+def entry(module: str) -> str:
+    """The module that has a program's `main`."""
+    spec = importlib.util.find_spec(module)
+    is_package = spec is not None and spec.submodule_search_locations is not None
+    return f"{module}.__main__" if is_package else module
+
+
+def _help(command: str) -> str:
+    lines = [
+        f"{command} COMMAND [--flag=value …]",
+        "",
+        "A deep Q-network trainer on TensorFlow's parameter-server strategy.",
+    ]
+    width = max(len(each.word) for each in PROGRAMS)
+    for group in dict.fromkeys(each.group for each in PROGRAMS):
+        lines += ["", group]
+        lines += [f"  {p.word:{width}}  {p.summary}" for p in PROGRAMS if p.group == group]
+    lines += ["", f"{command} COMMAND --help says more; {command} --version says which this is."]
+    return "\n".join(lines)
+
+
+def _unknown(command: str, word: str) -> str:
+    if word.startswith("-"):
+        return f"{word}: say a command first, like {command} train {word}"
+    near = command_line.nearest(word, [each.word for each in PROGRAMS])
+    return f"{command} {word}: there is no such command{near or ';'} {command} --help lists them"
