@@ -11,6 +11,19 @@ from ps_dqn.cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
 from ps_dqn.run import compile_cache
 
 KINDS = ("auto", "local", "in_process", "remote")
+# Flags of where a run's tasks are, which its flagfile has.
+PLACEMENT = (
+    "cluster",
+    "num_ps",
+    "num_workers",
+    "start_method",
+    "restart",
+    "chief_host",
+    "ps_hosts",
+    "worker_hosts",
+    "intra_op_threads",
+    "inter_op_threads",
+)
 
 
 def define_addresses(values: absl_flags.FlagValues) -> None:

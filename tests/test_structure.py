@@ -11,8 +11,14 @@ from support.programs import ROOT
 
 # Folders of the top level that are imported as parts of ps_dqn, by links in it.
 LINKED = ("cluster", "flags", "k8s")
-COMMANDS = ("coordinator", "worker", "parameter_server", "evaluator")  # packages
-MODULE_COMMANDS = {"completion", "demonstrations", "launch", "export", "reproduce"}
+COMMANDS = (  # packages
+    "coordinator",
+    "evaluator",
+    "parameter_server",
+    "plot",
+    "worker",
+)
+MODULE_COMMANDS = {"completion", "demonstrations", "export", "launch", "reproduce"}
 # The command that has all of these: ps-dqn.
 ENTRY = {"commands", "__main__"}
 # Lines; a file is to be read in one sitting.
@@ -26,7 +32,7 @@ FLOORS = (
     {"networks", "replay", "telemetry"},
     {"learning", "parameter_server"},
     {"worker"},
-    {"coordinator", "evaluator"},
+    {"coordinator", "evaluator", "plot"},
 )
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}

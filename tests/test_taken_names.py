@@ -16,6 +16,7 @@ COMMANDS = (
     "export",
     "launch",
     "parameter_server",
+    "plot",
     "reproduce",
     "worker",
 )

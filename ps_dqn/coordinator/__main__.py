@@ -15,18 +15,6 @@ from ps_dqn.run import compile_cache, directory
 
 _STARTED = time.perf_counter()
 
-PLACEMENT_FLAGS = (
-    "cluster",
-    "num_ps",
-    "num_workers",
-    "start_method",
-    "restart",
-    "chief_host",
-    "ps_hosts",
-    "worker_hosts",
-    "intra_op_threads",
-    "inter_op_threads",
-)
 FILE_FLAGS = ("run_dir", "resume", "trust_run_dir", "compile_cache")
 HEALTH_FLAGS = ("health_port",)
 
@@ -50,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         from ps_dqn.coordinator.process import Command
         from ps_dqn.coordinator.start import start
 
-        flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *PLACEMENT_FLAGS])
+        flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *tasks.PLACEMENT])
         return start(
             Command(
                 config,
@@ -117,7 +105,7 @@ def _print_help(values: absl_flags.FlagValues) -> None:
         "Trains a deep Q-network on a parameter-server cluster; on this machine by default.",
         {
             **experiment.topics(),
-            "Where the tasks run.": PLACEMENT_FLAGS,
+            "Where the tasks run.": tasks.PLACEMENT,
             "Where the files go.": FILE_FLAGS,
             "How it is watched.": HEALTH_FLAGS,
         },

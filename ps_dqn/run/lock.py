@@ -54,6 +54,18 @@ def hold(folder: pathlib.Path) -> None:
     _held[path] = file
 
 
+def is_held(folder: pathlib.Path) -> bool:
+    """Whether the process that wrote into a run directory last is on this machine, and alive."""
+    try:
+        pid, host = (folder / LOCK).read_text().split()
+        os.kill(int(pid), 0)
+    except PermissionError:  # another user's
+        return host == socket.gethostname()
+    except (OSError, ValueError):
+        return False
+    return host == socket.gethostname()
+
+
 def _try(file: IO[str]) -> bool:
     with contextlib.suppress(BlockingIOError, PermissionError):
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

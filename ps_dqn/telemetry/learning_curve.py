@@ -3,6 +3,7 @@
 import pathlib
 
 from ps_dqn.run import directory
+from ps_dqn.telemetry import measured
 
 
 def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path | None:
@@ -23,9 +24,9 @@ def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path |
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    rows = directory.read_metrics(path)
-    train = _points(rows, "train/episode_return")
-    evaluation = _points(rows, "eval/episode_return")
+    run = measured.read(path)
+    train = run.points("env_steps", "train/episode_return")
+    evaluation = run.points("env_steps", "eval/episode_return")
     if not train and not evaluation:
         return None
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
@@ -34,8 +35,8 @@ def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path |
     if evaluation:
         axes.plot(*zip(*evaluation, strict=True), color="tab:blue", marker="o", markersize=3,
                   label="evaluation, greedy")  # fmt: skip
-        low = [y for _, y in _points(rows, "eval/episode_return_min")]
-        high = [y for _, y in _points(rows, "eval/episode_return_max")]
+        low = [y for _, y in run.points("env_steps", "eval/episode_return_min")]
+        high = [y for _, y in run.points("env_steps", "eval/episode_return_max")]
         axes.fill_between([x for x, _ in evaluation], low, high, color="tab:blue", alpha=0.15,
                           label="evaluation, worst to best episode")  # fmt: skip
     if math.isfinite(target_return):
@@ -49,7 +50,3 @@ def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path |
     figure.savefig(target, dpi=120)
     plt.close(figure)
     return target
-
-
-def _points(rows: list[dict[str, str]], column: str) -> list[tuple[float, float]]:
-    return [(float(row["env_steps"]), float(row[column])) for row in rows if row[column]]

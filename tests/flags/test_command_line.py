@@ -163,3 +163,13 @@ def test_a_command_line_is_not_laid_over_a_flagfile_that_is_not_there(
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_presets_are_experiments_of_their_own(path: pathlib.Path) -> None:
     assert _config(f"--flagfile={path}") != Config()
+
+
+def test_words_are_for_programs_that_take_them() -> None:
+    values = parsed()
+
+    words = command_line.parse(values, ["program", "a", "--n_step=2", "b"], takes_words=True)
+
+    assert (words, values.n_step) == (["a", "b"], 2)
+    with pytest.raises(absl_flags.Error, match="'a' is not a flag"):
+        command_line.parse(values, ["program", "a", "--n_step=2"])

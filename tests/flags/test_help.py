@@ -8,7 +8,7 @@ import pytest
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator import __main__
-from ps_dqn.flags import command_line, experiment
+from ps_dqn.flags import command_line, experiment, tasks
 
 
 def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
@@ -29,7 +29,7 @@ def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
 def _assert_help_goes_by_topic(text: str) -> None:
     topics = {
         **experiment.topics(),
-        "Where the tasks run.": list(__main__.PLACEMENT_FLAGS),
+        "Where the tasks run.": list(tasks.PLACEMENT),
         "Where the files go.": list(__main__.FILE_FLAGS),
         "How it is watched.": list(__main__.HEALTH_FLAGS),
     }

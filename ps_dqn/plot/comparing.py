@@ -1,0 +1,50 @@
+"""Comparing runs: for `python -m ps_dqn.plot`, and for whoever has made several."""
+
+import difflib
+import pathlib
+from collections.abc import Sequence
+
+from ps_dqn.errors import UsageError
+from ps_dqn.plot import groups as grouping
+from ps_dqn.plot import picture, scores
+from ps_dqn.plot.groups import Group
+from ps_dqn.plot.scores import Score
+from ps_dqn.telemetry import measured
+
+METRIC = "eval/episode_return"
+
+
+def groups(folders: Sequence[pathlib.Path], metric: str) -> list[Group]:
+    """The groups of the runs that have measured a metric.
+
+    Raises:
+        UsageError: none has.
+    """
+    runs = [measured.read(folder) for folder in folders]
+    found = [group.having(metric) for group in grouping.of(runs)]
+    found = [group for group in found if group.runs]
+    if not found:
+        names = {name for run in runs for row in run.rows for name in row}
+        known = sorted(name for name in names if any(run.values(name) for run in runs))
+        close = difflib.get_close_matches(metric, known, 3, 0.4) or known
+        have = f"they have {', '.join(close)}" if known else "none has measured anything yet"
+        raise UsageError(f"--metric={metric}: no run has measured it; {have}")
+    return found
+
+
+def table(found: Sequence[Group], metric: str) -> list[Score]:
+    """The scores of groups."""
+    return [scores.score(group, metric) for group in found]
+
+
+def draw(found: Sequence[Group], axes: Sequence[str], metric: str, path: pathlib.Path) -> None:
+    """Draws groups.
+
+    Raises:
+        UsageError: the picture cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture.draw(found, axes, metric, path)
+    except OSError as error:
+        raise UsageError(f"--output={path}: cannot be written ({error.strerror})") from None
