@@ -3,12 +3,17 @@
 import os
 import pathlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
+from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, tasks
 from ps_dqn.run import directory
+
+if TYPE_CHECKING:
+    from ps_dqn.run.checkpoints import Checkpoint
 
 # Flags that may name a module to import, and which of their values do.
 CODE: dict[str, Callable[[str], bool]] = {
@@ -55,6 +60,42 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
         raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
     parse_over(folder, values, argv)
     return folder
+
+
+def read(
+    folder: pathlib.Path, checkpoint: str = "best", trust: bool = False
+) -> tuple[Config, "Checkpoint"]:
+    """The experiment of a run's folder and one of its checkpoints, without a command line.
+
+    Args:
+        folder: of the run.
+        checkpoint: "best" or "newest".
+        trust: import what the folder's flags name although it is another user's.
+
+    Raises:
+        UsageError: there is no run or no such checkpoint, or the folder is another user's and
+            would have their code run.
+    """
+    values = new_flags("read")
+    words = [f"--run_dir={folder}", f"--checkpoint={checkpoint}", f"--trust_run_dir={trust}"]
+    try:
+        found = parse(values, ["read", *words])
+    except absl_flags.Error as error:
+        raise UsageError(str(error)) from None
+    return of_values(values, found)
+
+
+def of_values(values: absl_flags.FlagValues, folder: pathlib.Path) -> tuple[Config, "Checkpoint"]:
+    """The experiment of parsed flags, and the checkpoint that `--checkpoint` names.
+
+    Raises:
+        UsageError: a value does not go with another, or there is no such checkpoint.
+    """
+    from ps_dqn.run.checkpoints import Checkpoints  # which needs NumPy
+
+    config = experiment.read(values)
+    checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
+    return config, checkpoints.find(values.checkpoint)
 
 
 def define_trust(values: absl_flags.FlagValues) -> None:

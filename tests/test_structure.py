@@ -14,11 +14,12 @@ LINKED = ("cluster", "flags", "k8s")
 COMMANDS = (  # packages
     "coordinator",
     "evaluator",
+    "export",
     "parameter_server",
     "plot",
     "worker",
 )
-MODULE_COMMANDS = {"completion", "demonstrations", "export", "launch", "reproduce"}
+MODULE_COMMANDS = {"completion", "demonstrations", "launch", "reproduce"}
 # The command that has all of these: ps-dqn.
 ENTRY = {"commands", "__main__"}
 # Lines; a file is to be read in one sitting.
@@ -30,9 +31,9 @@ FLOORS = (
     {"config", "wire", "run", "user_code"},
     {"cost_model", "environments", "moments", "optimizers", "seeds"},
     {"networks", "replay", "telemetry"},
-    {"learning", "parameter_server"},
+    {"learning", "parameter_server", "policy"},
     {"worker"},
-    {"coordinator", "evaluator", "plot"},
+    {"coordinator", "evaluator", "export", "plot"},
 )
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}

@@ -10,7 +10,7 @@ from ps_dqn.cluster import server
 from ps_dqn.config import Config
 from ps_dqn.coordinator import first_look, footprint, observations, process
 from ps_dqn.coordinator.process import Command
-from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.environments import EnvironmentSpec, interface
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
@@ -37,6 +37,7 @@ def start(command: Command) -> int:
     )
     resumed = checkpoints.newest()
     directory.write_flags(command.folder, command.flagfile)
+    interface.write(command.folder, interface.of(command.config, environment))
     log = command.folder / directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)
     for warning in heard:

@@ -5,6 +5,7 @@ Combinations of discrete parts are taken as they are. Of continuous numbers a gr
 long, as a network has values for the choices of each part only.
 """
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -29,6 +30,37 @@ MOST_OF_BRANCHES = 2**31 - 1
 KEY = "action_parts"
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnActions:
+    """Numbers of actions, counted from 0, as an environment's own actions.
+
+    Attributes:
+        values: of each part of an action, which are all combined, the last part varying fastest.
+        dtype: of an action.
+        shape: of an action.
+    """
+
+    values: tuple[np.ndarray, ...]
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Values of each part."""
+        return tuple(map(len, self.values))
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """From numbers int [...] to actions [..., *shape]."""
+        places = np.unravel_index(numbers, self.counts)
+        chosen = [values[place] for values, place in zip(self.values, places, strict=True)]
+        return np.stack(chosen, axis=-1).astype(self.dtype).reshape(*numbers.shape, *self.shape)
+
+
+def own_actions(space: Any, bins: int) -> OwnActions:
+    """The actions of a space that `wrappers` did not refuse."""
+    return OwnActions(tuple(_values(space, bins)), np.dtype(space.dtype), tuple(space.shape))
+
+
 class ListedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
     """Action i of A is the i-th combination, the last part varying fastest."""
 
@@ -41,17 +73,13 @@ class ListedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
         """
         RecordConstructorArgs.__init__(self, bins=bins)
         gymnasium.ActionWrapper.__init__(self, env)
-        self._space: Any = env.action_space
-        self._values = _values(self._space, bins)
-        self._counts = tuple(map(len, self._values))
-        self.metadata = {**env.metadata, KEY: self._counts}
-        self.action_space = spaces.Discrete(math.prod(self._counts))
+        self._actions = own_actions(env.action_space, bins)
+        self.metadata = {**env.metadata, KEY: self._actions.counts}
+        self.action_space = spaces.Discrete(math.prod(self._actions.counts))
 
     def action(self, action: Any) -> Any:
         """What the environment is given."""
-        places = np.unravel_index(int(action), self._counts)
-        chosen = [values[place] for values, place in zip(self._values, places, strict=True)]
-        return np.array(chosen, self._space.dtype).reshape(self._space.shape)
+        return self._actions.of(np.array(action))
 
 
 def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:
@@ -119,6 +147,8 @@ def _are_few(space: Any, bins: int, branching: bool) -> bool:
 
 def _values(space: Any, bins: int) -> list[np.ndarray]:
     """Of each part of an action."""
+    if isinstance(space, spaces.Discrete):
+        return [np.arange(space.start, space.start + space.n)]
     if isinstance(space, spaces.Box):
         bounds = zip(map(float, space.low.flat), map(float, space.high.flat), strict=True)
         grid = [np.linspace(low, high, bins) for low, high in bounds]

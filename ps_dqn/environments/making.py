@@ -153,7 +153,8 @@ def _make(
     """
     if config.vectorization == "envpool":
         _refuse_clipping(kwargs, "reward_clip")
-        return pool.make(config, num_envs, kwargs)
+        env: VectorEnv = pool.make(config, num_envs, kwargs)
+        return _saying(env, env.single_observation_space, env.single_action_space)
     env_id, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization
     if own and mode is None:
@@ -161,16 +162,16 @@ def _make(
     with contextlib.closing(
         gymnasium.make_vec(env_id, 1, vectorization_mode=mode, wrappers=own, **kwargs)
     ) as looked_at:
-        _check_observations(config.env_id, looked_at.single_observation_space)
-        actions = looked_at.single_action_space
+        observations, actions = looked_at.single_observation_space, looked_at.single_action_space
+        _check_observations(config.env_id, observations)
         lists = listed.wrappers(config.env_id, actions, config.action_bins, config.branching)
-        wrappers = _wrappers(config, looked_at.single_observation_space)
+        wrappers = _wrappers(config, observations)
         own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
     if mode is None and own_form is not None and not lists and not wrappers:
         if own_form == _ALE:
             _refuse_clipping(kwargs, "reward_clipping")
             kwargs["reward_clipping"] = False
-        return gymnasium.make_vec(env_id, num_envs, **kwargs)
+        return _saying(gymnasium.make_vec(env_id, num_envs, **kwargs), observations, actions)
     if folder is not None:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
@@ -178,13 +179,21 @@ def _make(
             "branching": config.branching,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
-    return gymnasium.make_vec(
+    env = gymnasium.make_vec(
         env_id,
         num_envs,
         vectorization_mode=mode or "sync",
         wrappers=[*own, *lists, cast(named.Wrap, masks.wrap), *wrappers],
         **kwargs,
     )
+    return _saying(env, observations, actions)
+
+
+def _saying(env: VectorEnv, observation: gymnasium.Space, action: gymnasium.Space) -> VectorEnv:
+    """The vector, whose metadata say what its environments are themselves."""
+    own = specification.OwnSpaces(observation, action)
+    env.metadata = {**env.metadata, specification.KEY: own}
+    return env
 
 
 def _refuse_clipping(kwargs: dict[str, Any], name: str) -> None:

@@ -109,6 +109,18 @@ def leaves(
         yield from leaves(branch, part, f"{name}.{key}" if name else str(key))
 
 
+def split(parts: tuple[Part, ...], rows: np.ndarray) -> list[tuple[Part, np.ndarray]]:
+    """Each part with its bytes in rows uint8 [..., bytes]."""
+    pieces = np.split(rows, np.cumsum([part.nbytes for part in parts])[:-1], axis=-1)
+    return list(zip(parts, pieces, strict=True))
+
+
+def unpacked(part: Part, piece: np.ndarray) -> np.ndarray:
+    """What a part's bytes [..., bytes] were, [..., *shape] in its own dtype."""
+    values = np.ascontiguousarray(piece).view(part.dtype)
+    return values.reshape(*piece.shape[:-1], *part.shape)
+
+
 def kept_dtype(space: Any) -> np.dtype:
     """Of a Box's numbers."""
     is_small = space.dtype in (np.uint8, np.bool_)

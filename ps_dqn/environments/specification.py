@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import gymnasium
 import numpy as np
@@ -9,6 +10,16 @@ from gymnasium.vector import VectorEnv
 
 from ps_dqn.environments import listed, parts
 from ps_dqn.environments.parts import Part
+
+# Where a vector's metadata have what its environments are without the wrappers of this project.
+KEY = "own_spaces"
+
+
+class OwnSpaces(NamedTuple):
+    """What an environment returns and takes itself, with its user's wrappers."""
+
+    observation: gymnasium.Space
+    action: gymnasium.Space
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +39,8 @@ class EnvironmentSpec:
     rounded_from: str = dataclasses.field(default="", compare=False)
     # Choices of each part of an action, of which the last varies fastest; none: actions are whole.
     branches: tuple[int, ...] = ()
+    # None where nothing of the environment itself is known.
+    own: OwnSpaces | None = dataclasses.field(default=None, compare=False)
 
     @property
     def num_outputs(self) -> int:
@@ -81,13 +94,9 @@ class EnvironmentSpec:
         """
         if not self.parts:
             return observations.reshape(len(observations), self.num_quantities)
-        ends = np.cumsum([part.nbytes for part in self.parts])[:-1]
-        pieces = zip(self.parts, np.split(observations, ends, axis=-1), strict=True)
         found = [
-            np.ascontiguousarray(piece)
-            .view(np.float32)
-            .reshape(len(observations), math.prod(self.frames + part.shape))
-            for part, piece in pieces
+            parts.unpacked(part, piece).reshape(len(observations), -1)
+            for part, piece in parts.split(self.parts, observations)
             if part.is_quantity
         ]
         return np.concatenate(found, axis=1)
@@ -123,6 +132,7 @@ def of(env: VectorEnv, branching: bool) -> EnvironmentSpec:
         parts=env.metadata.get(parts.KEY, ()),
         rounded_from=parts.rounded_from(space),
         branches=env.metadata.get(listed.KEY, ()) if branching else (),
+        own=env.metadata.get(KEY),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 # Squarings of a kernel's Gram matrix: as many as 2 ** this steps of power iteration.
 _SQUARINGS = 6
@@ -93,8 +94,8 @@ class GridMaximum(keras.layers.Layer):
             for i in range(self.cells):
                 begin, end = i * size // self.cells, -(-(i + 1) * size // self.cells)
                 cell = x[:, begin:end] if axis == 1 else x[:, :, begin:end]
-                parts.append(tf.reduce_max(cell, axis=axis, keepdims=True))
-            x = tf.concat(parts, axis=axis)
+                parts.append(ops.max(cell, axis=axis, keepdims=True))
+            x = ops.concatenate(parts, axis=axis)
         return x
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -3,11 +3,14 @@
 import os
 import pathlib
 
+import numpy as np
 import pytest
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import run_folder
 from ps_dqn.run import directory
+from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.state import Counters, State
 
 CODE = {
     "--env_module": "their_games",
@@ -49,3 +52,22 @@ def test_what_names_no_code_may_be_anybodys(theirs: pathlib.Path) -> None:
 def test_ones_own_folder_may_name_code(tmp_path: pathlib.Path) -> None:
     (tmp_path / directory.FLAGFILE).write_text("--env_module=my_games\n")
     assert parsed(tmp_path).env_module == "my_games"
+
+
+def test_the_same_holds_without_a_command_line(theirs: pathlib.Path) -> None:
+    (theirs / directory.FLAGFILE).write_text("--env_module=their_games\n--hidden_sizes=3\n")
+    (theirs / directory.CHECKPOINTS).mkdir()
+    vector = np.arange(5, dtype=np.float32)
+    state = State(vector, vector, vector, (), Counters(1, 2, 3, 4, 2))
+    Checkpoints(theirs / directory.CHECKPOINTS, keep=1).save_best(state, 1.0, 2.0)
+    with pytest.raises(UsageError, match="--env_module=their_games: is said by "):
+        run_folder.read(theirs)
+    config, checkpoint = run_folder.read(theirs, trust=True)
+    assert config.network.hidden_sizes == (3,)
+    assert checkpoint.state.average.tolist() == vector.tolist()
+    with pytest.raises(UsageError, match="--checkpoint=newest: there is none"):
+        run_folder.read(theirs, "newest", trust=True)
+    with pytest.raises(UsageError, match="--checkpoint=worst"):
+        run_folder.read(theirs, "worst", trust=True)
+    with pytest.raises(UsageError, match="is not the folder of a run"):
+        run_folder.read(theirs / "no")

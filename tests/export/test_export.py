@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.programs import run_python
 
-from ps_dqn import export
+from ps_dqn.export import __main__ as export
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.state import Counters, State
 

@@ -1,0 +1,1 @@
+"""Writes a run's network in the formats of other programs."""
