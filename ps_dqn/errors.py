@@ -15,3 +15,7 @@ class WorkerError(PsDqnError):
 
 class ClusterLostError(PsDqnError):
     """A task that cannot be replaced is gone, so the run ended early; the program exits with 1."""
+
+
+class TrainingError(PsDqnError):
+    """A run that was started from Python failed; the text ends with the last lines it said."""

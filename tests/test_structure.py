@@ -33,7 +33,7 @@ FLOORS = (
     {"networks", "replay", "telemetry"},
     {"learning", "parameter_server", "policy"},
     {"worker"},
-    {"coordinator", "evaluator", "export", "plot"},
+    {"api", "coordinator", "evaluator", "export", "plot"},
 )
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}
@@ -159,6 +159,8 @@ def test_only_commands_import_flags() -> None:
     }
     commands = {f"ps_dqn.{name}.__main__" for name in COMMANDS}
     commands |= {f"ps_dqn.{name}" for name in MODULE_COMMANDS | ENTRY}
+    # A call has the options that a command line has.
+    commands |= {dotted(path) for path in sources("ps_dqn") if room(path) == "api"}
     assert "ps_dqn.coordinator.__main__" in importing
     assert importing <= commands
 
@@ -199,7 +201,7 @@ def test_commands_answer_without_tensorflow_and_numpy() -> None:
     # the number of its threads when it is imported, which is after the flags.
     modules = [f"ps_dqn.{name}.__main__" for name in COMMANDS]
     modules += [f"ps_dqn.{name}" for name in sorted(MODULE_COMMANDS | ENTRY)]
-    modules += ["ps_dqn.cluster.spec", "ps_dqn.config"]
+    modules += ["ps_dqn.cluster.spec", "ps_dqn.config", "ps_dqn.api"]
     modules += [f"ps_dqn.flags.{path.stem}" for path in sources("flags") if path.stem != "__init__"]
     assert len(modules) > 5
     program = (

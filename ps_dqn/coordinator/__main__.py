@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
+from ps_dqn.cluster import lifeline
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
@@ -21,6 +22,7 @@ HEALTH_FLAGS = ("health_port",)
 
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and runs it; returns the exit code."""
+    lifeline.stop_without_caller()
     values = _define()
     if command_line.asks_for_help(argv):
         _print_help(values)

@@ -1,0 +1,79 @@
+"""Options as Python has them, as words of the coordinator's command line."""
+
+import difflib
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from absl import flags as absl_flags
+
+from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment, run_folder, tasks
+
+# What an option may be given as; None leaves it out.
+Option = str | int | float | bool | Sequence[int] | Mapping[str, object] | None
+# Flags of the command line that are no options here.
+_NOT_HERE = {"undefok"}
+_PARAMETERS = ("environment", "preset", "callback", "run_dir", "resume", "verbose")
+
+
+def words(preset: str | None, options: Mapping[str, Option]) -> list[str]:
+    """The flags of a command line; what options say wins over the preset.
+
+    Raises:
+        UsageError: there is no such preset or option.
+    """
+    known = [name for name in _flags() if name not in _NOT_HERE]
+    for name in options.keys() - set(known):
+        raise UsageError(f"train() has no option {name!r}{_nearest(name, [*known, *_PARAMETERS])}")
+    found = [] if preset is None else [f"--flagfile={_preset_file(preset)}"]
+    found += [f"--{name}={_text(each)}" for name, each in options.items() if each is not None]
+    return found
+
+
+def env_id(flags: Sequence[str]) -> str:
+    """The environment that a command line names.
+
+    Raises:
+        UsageError: a value cannot be read.
+    """
+    values = _flags()
+    try:
+        command_line.parse(values, ["train", *flags])
+    except absl_flags.Error as error:
+        raise UsageError(" ".join(str(error).split())) from None
+    return str(values.env_id)
+
+
+def _flags() -> absl_flags.FlagValues:
+    """The flags of an experiment, and those that say where its tasks run."""
+    values = command_line.new_flags()
+    experiment.define(values)
+    tasks.define_addresses(values)
+    tasks.define_placement(values)
+    run_folder.define_trust(values)
+    return values
+
+
+def _preset_file(name: str) -> pathlib.Path:
+    """The flagfile of a preset."""
+    files = {path.stem: path for path in command_line.PRESETS.glob("*.flags")}
+    if name not in files:
+        raise UsageError(
+            f"preset={name!r}: there is none of this name{_nearest(name, list(files))}; there are "
+            f"{', '.join(sorted(files))}"
+        )
+    return files[name]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, 3, 0.6)
+    return f": did you mean {' or '.join(near)}?" if near else ""
+
+
+def _text(value: Option) -> str:
+    if isinstance(value, Mapping):
+        return json.dumps(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(str, value))
+    return str(value)

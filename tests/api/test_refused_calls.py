@@ -1,0 +1,82 @@
+"""Calls that cannot train: what they raise, and that they leave nothing."""
+
+import pathlib
+import sys
+import threading
+
+import gymnasium
+import pytest
+
+from ps_dqn import Run, TrainingError, UsageError, train
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"learning_rat": 1}, "train() has no option 'learning_rat': did you mean learning_rate"),
+        ({"call_back": print}, "train() has no option 'call_back': did you mean callback"),
+        ({"undefok": "x"}, "train() has no option 'undefok'"),
+        ({"preset": "cartpol"}, "preset='cartpol': there is none of this name: did you mean cartp"),
+        ({"gamma": "much"}, "flag --gamma=much: could not convert string to float"),
+        ({"hidden_sizes": "wide"}, "flag --hidden_sizes=wide: must be whole numbers"),
+        ({"env_id": "Acrobot-v1"}, "env_id='Acrobot-v1': the environment is given already"),
+        ({"resume": True}, "resume=True: no run with a checkpoint under runs/"),
+        # These are the coordinator's to refuse.
+        ({"gamma": 1.5}, "--gamma=1.5: must be 1.0 or less"),
+        ({"env_kwargs": {"size": 3}}, "--env_id=CartPole-v1: cannot be made (TypeError:"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_is_wrong_is_refused_in_one_line(
+    options: dict[str, object], says: str, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        train("CartPole-v1", verbose=False, **options)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_an_environment_that_cannot_be_taken_along_is_refused() -> None:
+    lock = threading.Lock()
+
+    def make() -> gymnasium.Env:
+        with lock:
+            return gymnasium.make("CartPole-v1")
+
+    with pytest.raises(UsageError, match="environment=make: cannot be taken to other processes"):
+        train(make)
+    with pytest.raises(UsageError, match="is neither a name nor a class"):
+        train(7)  # type: ignore[arg-type]
+
+
+def test_a_folder_that_is_none_of_a_run_is_refused(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="is not the folder of a run"):
+        Run(tmp_path)
+
+
+def test_a_run_that_fails_raises_with_its_last_lines(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # In the place of Python, so that it fails quickly.
+    program = tmp_path / "program"
+    program.write_text(
+        "#!/bin/sh\necho one line\necho 'error: lost a parameter server' >&2\necho more\nexit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(TrainingError) as caught:
+        train("CartPole-v1", run_dir="mine")
+    first, second, *lines = str(caught.value).splitlines()
+    assert first == "lost a parameter server"
+    assert second == "the last lines of mine:"
+    assert lines == ["    one line", "    error: lost a parameter server", "    more"]
+    assert capsys.readouterr().out == "one line\nerror: lost a parameter server\nmore\n"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    with pytest.raises(TrainingError, match="the run ended with exit code -9"):
+        train("CartPole-v1", run_dir="mine", verbose=False)
