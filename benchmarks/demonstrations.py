@@ -32,8 +32,9 @@ RULES = {
     "CartPole-v1": lambda seen: int(seen[2] + 0.3 * seen[3] > 0),
     "MountainCar-v0": lambda seen: 2 if seen[1] >= 0 else 0,
 }
-VALLEY = "--flagfile=flags/presets/mountaincar.flags"
-BRIEF = f"{VALLEY} --epsilon_decay_steps=20000 --total_env_steps=300000"
+_PRESET = "--flagfile=flags/presets/mountaincar.flags"
+LONG = f"{_PRESET} --epsilon_decay_steps=150000"
+BRIEF = f"{_PRESET} --epsilon_decay_steps=20000 --total_env_steps=300000"
 OFFLINE = "--offline --num_workers=1 --total_env_steps=100000 --target_return=inf"
 CASES = [
     *(
@@ -46,8 +47,8 @@ CASES = [
     ("none", ""),
     ("rule", ""),
     ("rule", "--demonstration_loss=1.0"),
-    ("none", VALLEY),
-    ("valley", VALLEY),
+    ("none", LONG),
+    ("valley", LONG),
     ("none", BRIEF),
     ("valley", BRIEF),
 ]
