@@ -1,27 +1,19 @@
 """The flags of `python -m ps_dqn.launch k8s`: which run, where, and what is done about it."""
 
-import dataclasses
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from ps_dqn import k8s
-from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment
+from ps_dqn.flags import command_line, experiment, launched
+from ps_dqn.kubernetes import names, quantities
+from ps_dqn.kubernetes.names import COMPONENTS
+from ps_dqn.kubernetes.plan import Experiment, Image, Launch, Storage
 
-MANIFESTS = pathlib.Path(k8s.__file__).resolve().parent
 OVERLAYS = ("base", "local", "cpu-fleet", "gpu-worker", "jobset", "tfjob")
-# These move all pods into one object of theirs, once everything else has been done.
-COMPONENTS = ("jobset", "tfjob")
 MOST_WITH_TLS = 256  # of a role; k8s/components/tls/relay.sh refuses more, too
-# What a run is called becomes names of Services, which begin with a letter (RFC 1035), and labels.
-MOST_CHARACTERS = 63
-_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 _IMAGE = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9._-]*(:\d+(?=/))?(/[a-z0-9][a-z0-9._-]*)*)"
     r"(:(?P<tag>\w[\w.-]{0,127})|@(?P<digest>sha256:[0-9a-f]{64}))",
@@ -29,37 +21,16 @@ _IMAGE = re.compile(
 )
 
 TOPICS = {
-    "The run.": ("name", "flagfile", "workers", "ps"),
-    "Its manifests.": ("overlay", "namespace", "image", "worker_image", "tls_image"),
+    "The run, beside every flag of its experiment (python -m ps_dqn.coordinator --help).": (
+        "name",
+        "flagfile",
+        "workers",
+        "ps",
+    ),
+    "Its manifests.": ("overlay", "namespace", "image", "worker_image", "tls_image", "patch"),
+    "What it is given.": ("cpu", "memory", "storage", "storage_class", "access_mode"),
     "What to do.": ("output", "dry_run", "apply", "context"),
 }
-
-
-class Image(NamedTuple):
-    """A container image: its name, and the tag or the digest that says which; one is empty."""
-
-    name: str
-    tag: str
-    digest: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Launch:
-    """One run on Kubernetes; whoever has it need not check it again."""
-
-    name: str
-    namespace: str
-    image: Image | None  # None: the manifests' own
-    worker_image: str  # empty: as the others
-    tls_image: Image | None  # None: tasks speak without TLS
-    workers: int
-    ps: int
-    flagfile: bytes  # what is in it
-    overlay: str
-    output: pathlib.Path
-    dry_run: bool
-    apply: bool
-    context: str  # kubectl's; empty: its present one
 
 
 class _Flags(absl_flags.FlagValues):
@@ -70,34 +41,38 @@ class _Flags(absl_flags.FlagValues):
 
 
 def define() -> absl_flags.FlagValues:
-    """The flags of one run."""
+    """The flags of one run, without those of its experiment."""
     values = _Flags()
+    launched.define_place(values)
     strings = {
-        "name": ("", "What the run is called: its objects begin with it, its folder is named so."),
         "flagfile": (
-            str(MANIFESTS / "base" / "experiment.flags"),
-            "The experiment: flags of ps_dqn.coordinator, one a line.",
-        ),
-        "namespace": (
-            "ps-dqn",
-            "Kubernetes namespace, which must be there; it may have more runs.",
-        ),
-        "image": (
             "",
-            "Container image, repository:tag or repository@digest. Default: the manifests' own, "
-            "which is not in any registry.",
+            "The experiment: flags of ps_dqn.coordinator, one a line. Those that are said here go "
+            "before it.",
         ),
+        "image": ("", "Container image, repository:tag or repository@digest."),
         "worker_image": ("", "Container image of the workers, where it is not --image."),
         "tls_image": (
             "",
             "Container image with stunnel: beside every task, it encrypts what tasks say to each "
             "other and asks for the certificate in the Secret ps-dqn-tls. Default: no TLS.",
         ),
+        "storage": (
+            "",
+            "Size of the run directory's volume, like 50Gi. Default: the manifests' own.",
+        ),
+        "storage_class": (
+            "",
+            "StorageClass of that volume. Default: the cluster's default class.",
+        ),
         "output": ("", "Folder for the run's overlay. Default: launch/ and the name."),
-        "context": ("", "kubectl's context. Default: its present one."),
     }
     for name, (default, text) in strings.items():
         absl_flags.DEFINE_string(name, default, text, flag_values=values)
+    of_role = "of all roles, or of one, like 2,worker=4 (comma separated). Asked for and limit."
+    lists = {"cpu": f"Processors {of_role}", "memory": f"Memory {of_role}"}
+    for name, text in lists.items():
+        absl_flags.DEFINE_list(name, [], f"{text} Default: the manifests' own.", flag_values=values)
     for name, text in {"workers": "Workers (pods).", "ps": "Parameter servers (pods)."}.items():
         absl_flags.DEFINE_integer(name, None, text, 1, flag_values=values)
     absl_flags.DEFINE_enum(
@@ -105,6 +80,21 @@ def define() -> absl_flags.FlagValues:
         "base",
         OVERLAYS,
         "Which manifests the run's are made of: see the folder k8s.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_enum(
+        "access_mode",
+        None,
+        ["ReadWriteMany", "ReadWriteOnce"],
+        "Who may mount that volume: any node, or one, on which the pods that need it are placed "
+        "then. Default: the manifests' own.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_multi_string(
+        "patch",
+        [],
+        "File with anything else that the manifests should say: objects as Kustomize merges them, "
+        "by their kind and name in the manifests. May be said several times.",
         flag_values=values,
     )
     switches = {
@@ -117,51 +107,48 @@ def define() -> absl_flags.FlagValues:
 
 
 def read(values: absl_flags.FlagValues) -> Launch:
-    """The run that parsed flags describe.
+    """The run that parsed flags describe, those of the experiment among them.
 
     Raises:
         absl.flags.Error: the flagfile has a flag that is unknown or cannot be read.
         UsageError: a value cannot be used, here or by the coordinator.
     """
     _check_what_to_do(values)
-    for name in ("name", "workers", "ps"):
+    place = launched.read_place(values)
+    for name in ("workers", "ps"):
         if not values[name].value:
             raise UsageError(f"--{name} is missing; it says: {values[name].help}")
-    _check_names(values)
+    names.check_length(place.name, values.overlay, values.ps)
     image = _read_image(values, "image")
+    if image is None:
+        raise UsageError(
+            "--image is missing: say the image that the nodes can pull; to make one, in a checkout "
+            "of this project: docker build --tag REPOSITORY/ps-dqn:0.1.0 . && docker push "
+            "REPOSITORY/ps-dqn:0.1.0 (docs/kubernetes.md says how without Docker, and for kind)"
+        )
     if values.worker_image:
         _read_image(values, "worker_image")
-    elif image and values.overlay == "gpu-worker":
+    elif values.overlay == "gpu-worker":
         raise UsageError(
             f"--image={values.image}: with --overlay=gpu-worker, say which image the workers take "
             f"too, one of TensorFlow with CUDA: --worker_image"
         )
-    tls_image = _read_image(values, "tls_image")
-    if tls_image and values.overlay in COMPONENTS:
-        raise UsageError(
-            f"--tls_image={values.tls_image}: not with --overlay={values.overlay}, which gives the "
-            f"tasks other addresses; take another overlay, or a network plugin that encrypts"
-        )
-    for name in ("workers", "ps") if tls_image else ():
-        if values[name].value > MOST_WITH_TLS:
-            raise UsageError(
-                f"--{name}={values[name].value}: with --tls_image, {MOST_WITH_TLS} at most, as the "
-                f"sidecar has an address for each"
-            )
     return Launch(
-        name=values.name,
-        namespace=values.namespace,
+        place=place,
         image=image,
         worker_image=values.worker_image,
-        tls_image=tls_image,
+        tls_image=_read_tls_image(values),
         workers=values.workers,
         ps=values.ps,
-        flagfile=_read_experiment(pathlib.Path(values.flagfile), values.workers),
+        experiment=_read_experiment(values),
         overlay=values.overlay,
+        cpu=quantities.by_role("cpu", values.cpu),
+        memory=quantities.by_role("memory", values.memory),
+        storage=_read_storage(values),
+        patches=tuple(_read_patch(values, number) for number in range(len(values.patch))),
         output=pathlib.Path(values.output or f"launch/{values.name}"),
         dry_run=values.dry_run,
         apply=values.apply,
-        context=values.context,
     )
 
 
@@ -174,30 +161,6 @@ def _check_what_to_do(values: absl_flags.FlagValues) -> None:
         raise UsageError(
             f"--context={values.context}: has no effect with --dry_run, which asks no cluster; "
             f"leave it out"
-        )
-
-
-def _check_names(values: absl_flags.FlagValues) -> None:
-    if not _NAME.fullmatch(values.name):
-        raise UsageError(
-            f"--name={values.name}: must be lower-case letters, digits and -, the first a letter, "
-            f"the last no -"
-        )
-    if not _NAMESPACE.fullmatch(values.namespace):
-        raise UsageError(
-            f"--namespace={values.namespace}: must be lower-case letters, digits and -, neither "
-            f"first nor last a -, {MOST_CHARACTERS} at most"
-        )
-    # What is longest of all that Kubernetes makes of the name: the label with the revision of a
-    # StatefulSet, or what JobSet calls its pods.
-    longest = "-parameter-server-0123456789"
-    if values.overlay == "jobset":
-        longest = f"-ps-dqn-parameter-server-0-{values.ps - 1}-abcde"
-    most = MOST_CHARACTERS - len(longest)
-    if len(values.name) > most:
-        raise UsageError(
-            f"--name={values.name}: {len(values.name)} characters; with --overlay={values.overlay} "
-            f"{most} at most, so that {MOST_CHARACTERS} hold {values.name}{longest}"
         )
 
 
@@ -214,8 +177,60 @@ def _read_image(values: absl_flags.FlagValues, flag: str) -> Image | None:
     return Image(match["name"], match["tag"] or "", match["digest"] or "")
 
 
-def _read_experiment(path: pathlib.Path, workers: int) -> bytes:
-    """What is in a flagfile, after the checks that the coordinator would make of it."""
+def _read_tls_image(values: absl_flags.FlagValues) -> Image | None:
+    image = _read_image(values, "tls_image")
+    if image and values.overlay in COMPONENTS:
+        raise UsageError(
+            f"--tls_image={values.tls_image}: not with --overlay={values.overlay}, which gives the "
+            f"tasks other addresses; take another overlay, or a network plugin that encrypts"
+        )
+    for name in ("workers", "ps") if image else ():
+        if values[name].value > MOST_WITH_TLS:
+            raise UsageError(
+                f"--{name}={values[name].value}: with --tls_image, {MOST_WITH_TLS} at most, as the "
+                f"sidecar has an address for each"
+            )
+    return image
+
+
+def _read_storage(values: absl_flags.FlagValues) -> Storage:
+    if values.storage:
+        quantities.check_bytes(f"--storage={values.storage}", values.storage)
+    if values.storage_class:
+        names.check_storage_class(values.storage_class)
+    return Storage(values.storage, values.storage_class, values.access_mode or "")
+
+
+def _read_patch(values: absl_flags.FlagValues, number: int) -> tuple[str, bytes]:
+    """A name of its own for a file of the user's, and what is in it."""
+    path = pathlib.Path(values.patch[number])
+    try:
+        return f"{number + 1}.yaml", path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--patch={path}: {error.strerror}") from None
+
+
+def _read_experiment(values: absl_flags.FlagValues) -> Experiment:
+    """The flagfile and what is said beside it, after the checks that the coordinator would make."""
+    known = [name for of_topic in experiment.topics().values() for name in of_topic]
+    said = command_line.as_flagfile(values, [name for name in known if values[name].present])
+    path = pathlib.Path(values.flagfile) if values.flagfile else None
+    content = _read_flagfile(path) if path else b""
+    if said:
+        ends = b"" if not content or content.endswith(b"\n") else b"\n"
+        content += ends + f"# Said on the command line:\n{said}".encode()
+    where = f"--flagfile={path}: " if path and not said else ""
+    words = [*([f"--flagfile={path}"] if path else []), *said.splitlines()]
+    env_id = launched.check_experiment(words, values.workers, where)
+    if not env_id:
+        raise UsageError(
+            f"{where}--env_id is missing: say what to train on, --env_id=… and the other flags of "
+            f"the experiment, here or in a --flagfile"
+        )
+    return Experiment(content, env_id)
+
+
+def _read_flagfile(path: pathlib.Path) -> bytes:
     try:
         content = path.read_bytes()
         lines = content.decode().splitlines()
@@ -227,16 +242,4 @@ def _read_experiment(path: pathlib.Path, workers: int) -> bytes:
             f"--flagfile={path}: reads another flagfile, which would not be there on Kubernetes; "
             f"put its lines in this one"
         )
-    values = command_line.new_flags()
-    experiment.define(values)
-    try:
-        command_line.parse(values, ["experiment", f"--flagfile={path}"])
-        checks.check_workers(experiment.read(values), workers, is_remote=True)
-    except absl_flags.UnrecognizedFlagError as error:
-        raise UsageError(
-            f"--flagfile={path}: may have the experiment's flags alone, as the manifests say where "
-            f"tasks and files are: {error}"
-        ) from None
-    except (absl_flags.Error, UsageError) as error:
-        raise UsageError(f"--flagfile={path}: {error}") from None
     return content

@@ -5,7 +5,6 @@ import json
 import pathlib
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from support.manifests import Object, of_kind, pods, pods_of
 from ps_dqn import launch
 from ps_dqn.flags import launching
 
-COUNTS = ("--workers=3", "--ps=2")
+COUNTS = ("--workers=3", "--ps=2", "--image=ps-dqn:1")
 INSTANCE = "app.kubernetes.io/instance"
 CUSTOM_KINDS = ("JobSet", "TFJob")
 IMAGE, WORKER_IMAGE = "registry.example.com:5000/team/ps-dqn:1.0", "ps-dqn:cuda"
@@ -35,17 +34,6 @@ def elsewhere(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathli
     return tmp_path
 
 
-@functools.cache
-def _kustomize(folder: pathlib.Path) -> tuple[Object, ...]:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    ran = subprocess.run(
-        ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return tuple(yaml.safe_load_all(ran.stdout))
-
-
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Object, ...]]:
     """The objects of a run that has been written; each is rendered once."""
@@ -59,7 +47,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Ob
         words = words or (f"--image={IMAGE}", f"--worker_image={WORKER_IMAGE}")
         words = ("k8s", f"--name={name}", f"--overlay={overlay}", *COUNTS, *flags, *words)
         assert launch.main(["launch", *words]) == 0
-        return _kustomize(output)
+        return manifests.kustomize(output)
 
     return render
 
@@ -224,7 +212,7 @@ def _run(*words: str) -> int:
 
 
 def _content(folder: pathlib.Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 def test_what_is_written_is_the_same_each_time(capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,7 +241,7 @@ def test_a_dry_run_prints_what_would_be_applied_and_writes_nothing(
     assert _content(elsewhere) == before
 
     assert _run("--flagfile=my.flags", "--overlay=local") == 0
-    assert tuple(yaml.safe_load_all(printed)) == _kustomize(elsewhere / "launch/mine")
+    assert tuple(yaml.safe_load_all(printed)) == manifests.kustomize(elsewhere / "launch/mine")
 
 
 @pytest.mark.parametrize("name", ["base", "counts", "overlays", "components", "monitoring"])

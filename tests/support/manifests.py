@@ -70,7 +70,7 @@ def render(name: str) -> tuple[Object, ...]:
     """The objects of a folder of k8s or of one of `OWN_OVERLAYS`; rendered once, not to change."""
     if name in OWN_OVERLAYS:
         return render_overlay(OWN_OVERLAYS[name])
-    return _kustomize(K8S / name)
+    return kustomize(K8S / name)
 
 
 def render_overlay(text: str) -> tuple[Object, ...]:
@@ -79,10 +79,11 @@ def render_overlay(text: str) -> tuple[Object, ...]:
         folder = pathlib.Path(name).resolve()
         way = os.path.relpath(K8S, folder)  # Kustomize takes no absolute path
         (folder / "kustomization.yaml").write_text(text.format(k8s=way))
-        return _kustomize(folder)
+        return kustomize(folder)
 
 
-def _kustomize(folder: pathlib.Path) -> tuple[Object, ...]:
+def kustomize(folder: pathlib.Path) -> tuple[Object, ...]:
+    """The objects of a folder."""
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
     ran = subprocess.run(

@@ -1,0 +1,69 @@
+"""The flags that say which run on Kubernetes is meant, and what is asked of one that is there."""
+
+from collections.abc import Sequence
+
+from absl import flags as absl_flags
+
+from ps_dqn.config import checks
+from ps_dqn.errors import UsageError
+from ps_dqn.flags import command_line, experiment
+from ps_dqn.kubernetes import names
+from ps_dqn.kubernetes.names import Place
+
+
+def define_place(values: absl_flags.FlagValues) -> None:
+    """The flags that say which run, and where it is."""
+    strings = {
+        "name": ("", "What the run is called: its objects begin with it, its folder is named so."),
+        "namespace": (
+            "ps-dqn",
+            "Kubernetes namespace, which must be there; it may have more runs.",
+        ),
+        "context": ("", "kubectl's context. Default: its present one."),
+    }
+    for name, (default, text) in strings.items():
+        absl_flags.DEFINE_string(name, default, text, flag_values=values)
+
+
+def read_place(values: absl_flags.FlagValues) -> Place:
+    """The run that is meant.
+
+    Raises:
+        UsageError: it has no name, or one that Kubernetes would not take.
+    """
+    if not values.name:
+        raise UsageError(f"--name is missing; it says: {values['name'].help}")
+    place = Place(values.name, values.namespace, values.context)
+    names.check(place)
+    return place
+
+
+def check_experiment(words: Sequence[str], workers: int, where: str) -> str:
+    """Refuses an experiment that the coordinator would refuse with so many workers.
+
+    Args:
+        words: its flags.
+        workers: how many there are to be.
+        where: where the flags are, for people, or no text.
+
+    Returns:
+        The environment that is said, or no text.
+
+    Raises:
+        UsageError: with what the coordinator would say.
+    """
+    values = command_line.new_flags()
+    experiment.define(values)
+    try:
+        command_line.parse(values, ["experiment", *words])
+        config = experiment.read(values)
+        checks.check_workers(config, workers, is_remote=True)
+        config.shared_by(workers)
+    except absl_flags.UnrecognizedFlagError as error:
+        raise UsageError(
+            f"{where}may have the experiment's flags alone, as the manifests say where tasks and "
+            f"files are: {error}"
+        ) from None
+    except (absl_flags.Error, UsageError) as error:
+        raise UsageError(f"{where}{error}") from None
+    return values.env_id if values["env_id"].present else ""

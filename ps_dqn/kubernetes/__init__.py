@@ -1,0 +1,1 @@
+"""Runs on Kubernetes as their operator has them: what is applied, and what is done with it."""

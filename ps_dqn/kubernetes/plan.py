@@ -1,0 +1,53 @@
+"""One run on Kubernetes, as `python -m ps_dqn.launch k8s` was asked for it."""
+
+import dataclasses
+import pathlib
+from typing import NamedTuple
+
+from ps_dqn.kubernetes.names import Place
+
+
+class Image(NamedTuple):
+    """A container image: its name, and the tag or the digest that says which; one is empty."""
+
+    name: str
+    tag: str
+    digest: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """The volume of the run directory; what is empty is as the manifests have it."""
+
+    size: str
+    storage_class: str
+    access_mode: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What is trained: the flagfile, and of what is in it what people are told."""
+
+    content: bytes
+    env_id: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """One run on Kubernetes; whoever has it need not check it again."""
+
+    place: Place
+    image: Image
+    worker_image: str  # empty: as the others
+    tls_image: Image | None  # None: tasks speak without TLS
+    workers: int
+    ps: int
+    experiment: Experiment
+    overlay: str
+    cpu: dict[str, str]  # by role; of those that are not there, as the manifests have it
+    memory: dict[str, str]
+    storage: Storage
+    patches: tuple[tuple[str, bytes], ...]  # names of files, and what is in them
+    output: pathlib.Path
+    dry_run: bool
+    apply: bool
