@@ -2,7 +2,7 @@
 
     python benchmarks/learning.py --output=docs/minatar.csv --picture=docs/minatar.png
 
-Every run is `python -m ps_dqn.coordinator` with an algorithm's preset and MinAtar's after it. Runs
+Every run is `python -m ps_dqn.coordinator` with an algorithm's preset and MinAtar's. Runs
 that the output has already are not made again, so it may be stopped and started at any time.
 """
 
@@ -20,13 +20,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-PRESETS = pathlib.Path(__file__).parent.parent / "flags" / "presets"
 COLUMNS = ("game", "algorithm", "seed", "env_steps", "seconds", "eval_return", "train_return")
 # Evaluations, at the end, whose mean is a run's score.
 LAST = 3
-# What only some algorithms have; C51's atoms reach as far as MinAtar's discounted returns, and as
-# far below 0, so that values start near 0.
-EXTRA = {"rainbow": ["--v_min=-20", "--v_max=20", "--n_step=3"]}
 
 
 def run(game: str, algorithm: str, seed: int, flags: list[str]) -> list[dict[str, object]]:
@@ -34,12 +30,10 @@ def run(game: str, algorithm: str, seed: int, flags: list[str]) -> list[dict[str
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "ps_dqn.coordinator"),
-            f"--flagfile={PRESETS / algorithm}.flags",
-            f"--flagfile={PRESETS / 'minatar.flags'}",
+            f"--preset={algorithm},minatar",
             f"--env_id={game}",
             f"--seed={seed}",
             f"--run_dir={folder}/run",
-            *EXTRA.get(algorithm, []),
             *flags,
         ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

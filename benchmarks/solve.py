@@ -1,6 +1,7 @@
 """How long a preset takes to be solved, over seeds, and what its best network is worth.
 
     python benchmarks/solve.py cartpole --seeds=10
+    python benchmarks/solve.py rainbow,lunarlander --seeds=10
 
 Each seed is one run of `python -m ps_dqn.coordinator` as a person would start it. Solved means
 three greedy evaluations in a row, of 20 episodes each, at or above the preset's target return. The
@@ -16,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 
-PRESETS = pathlib.Path(__file__).parent.parent / "flags" / "presets"
 FIGURES = {
     "training_seconds": "training (s)",
     "total_seconds": "command to table (s)",
@@ -35,7 +35,7 @@ def solve(preset: str, seed: int, folder: pathlib.Path, flags: list[str]) -> dic
         sys.exit(f"{run_dir} is there already: a run in it would be resumed, not started")
     command = [
         *(sys.executable, "-m", "ps_dqn.coordinator"),
-        f"--flagfile={PRESETS / preset}.flags",
+        f"--preset={preset}",
         f"--seed={seed}",
         f"--run_dir={run_dir}",
         *flags,
@@ -51,7 +51,7 @@ def solve(preset: str, seed: int, folder: pathlib.Path, flags: list[str]) -> dic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("preset", choices=sorted(path.stem for path in PRESETS.glob("*.flags")))
+    parser.add_argument("preset", help="or several, comma separated")
     parser.add_argument("--seeds", type=int, default=10, help="runs, each of another seed")
     parser.add_argument("--first_seed", type=int, default=0, help="the others follow it")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the run directories here")

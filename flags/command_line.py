@@ -1,30 +1,46 @@
 """How a command line is read: parsing, help by topic, and one line for each mistake."""
 
 import contextlib
-import difflib
 import os
 import pathlib
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from absl import flags as absl_flags
 
+from ps_dqn.flags import naming, preset
+from ps_dqn.flags.preset import PRESETS
 from ps_dqn.run.signals import INTERRUPTED, WRONG_USAGE
 
 LARGEST_FLAGFILE = 1_000_000  # bytes
-COMMAND, AS_MODULE = "ps-dqn", "python -m ps_dqn"
-PRESETS = pathlib.Path(__file__).parent / "presets"
+
+
+class UnknownFlagError(absl_flags.UnrecognizedFlagError):
+    """A flag that is none, in words for people."""
+
+    def __init__(self, error: absl_flags.UnrecognizedFlagError, known: Iterable[str]):
+        super().__init__(error.flagname, error.flagvalue)
+        near = naming.nearest(error.flagname.replace("-", "_"), known, "--")
+        shown = error.flagvalue if str(error.flagvalue).startswith("-") else f"--{error.flagname}"
+        self.args = (f"{shown}: there is no such flag{near} --help=all lists them",)
 
 
 class _Flags(absl_flags.FlagValues):
-    """Refuses flagfiles that absl would wait for, read without end or fail to decode."""
+    """Knows presets; refuses flagfiles that absl would wait for, read without end or not decode."""
 
     def read_flags_from_files(self, argv: Sequence[str], force_gnu: bool = True) -> list[str]:
-        for name in _flagfiles(argv):
+        """All flags of a command line, with those of its flagfiles and presets, in their order."""
+        argv = _with_presets_named(argv) if "preset" in self else argv
+        for name in _values_of("flagfile", argv):
             _check_flagfile(pathlib.Path(name).expanduser(), [])
-        return list(super().read_flags_from_files(argv, force_gnu))
+        words = list(super().read_flags_from_files(argv, force_gnu))
+        if "preset" not in self:
+            return words
+        env_id = [self["env_id"].default, *_values_of("env_id", words)][-1]
+        names = preset.complete(_values_of("preset", words), env_id)
+        return [*preset.words(names, words), *words]
 
 
 def new_flags() -> absl_flags.FlagValues:
@@ -37,34 +53,6 @@ def new_flags() -> absl_flags.FlagValues:
         "undefok", "", "Flags that may be unknown, comma separated.", flag_values=values
     )
     return values
-
-
-def this_program(module: str) -> str:
-    """What this process's program is called by who called it.
-
-    Args:
-        module: how it is called as a module, `python -m ps_dqn.launch k8s`.
-
-    Returns:
-        The same; or the word of the command `ps-dqn`, which is the first of `sys.argv` then.
-    """
-    called = sys.argv[0]
-    if called.startswith((COMMAND, f"{AS_MODULE} ")):
-        return " ".join([called, *module.split()[3:]])
-    name = pathlib.Path(called).name
-    return name if name == COMMAND else module
-
-
-def program_named(word: str) -> str:
-    """How another program of this project is called, by who called this one as they did."""
-    called = sys.argv[0].rpartition(" ")[0]
-    return f"{called or COMMAND} {word}"
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """`; did you mean …?` where one of the known words is near, else nothing."""
-    near = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def refuse(error: object) -> NoReturn:
@@ -93,6 +81,8 @@ def parse(
     values.set_gnu_getopt(takes_words)
     try:
         _, *words = values(list(argv))
+    except absl_flags.UnrecognizedFlagError as error:
+        raise UnknownFlagError(error, values) from None
     except ValueError as error:
         raise absl_flags.Error(str(error)) from None
     if words and not takes_words:
@@ -129,7 +119,7 @@ def print_help(
         topics: a title and the names of its flags.
     """
     width, indent = min(100, _columns()), " " * 6
-    lines = [f"{this_program(program)} [--flag=value …]", "", summary, ""]
+    lines = [f"{naming.this_program(program)} [--flag=value …]", "", summary, ""]
     for title, names in topics.items():
         lines.append(title)
         for name in names:
@@ -153,6 +143,11 @@ def show(text: str) -> None:
     """Prints a text for a reader who need not read all of it, as `head` does."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
+
+
+def presets(values: absl_flags.FlagValues) -> list[str]:
+    """The presets that a parsed command line begins with, one by one."""
+    return preset.complete(values.preset or [], values.env_id)
 
 
 def as_flagfile(values: absl_flags.FlagValues, names: Sequence[str]) -> str:
@@ -182,14 +177,26 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
     os._exit(code)
 
 
-def _flagfiles(words: Sequence[str]) -> list[str]:
-    """The files that a command line or a flagfile names."""
+def _values_of(flag: str, words: Sequence[str]) -> list[str]:
+    """What a command line or a flagfile says of a flag, each time it does."""
     found, words = [], [word.strip() for word in words]
     for word, following in zip(words, [*words[1:], ""], strict=False):
         name, equals, value = word.partition("=")
-        if name in ("--flagfile", "-flagfile"):
+        if name in (f"--{flag}", f"-{flag}"):
             found.append(value if equals else following)
-    return [name for name in found if name]
+    return [value for value in found if value]
+
+
+def _with_presets_named(argv: Sequence[str]) -> list[str]:
+    """The same, with presets by their names where it has their flagfiles."""
+    words = list(argv)
+    for i, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--flagfile", "-flagfile"):
+            at = i if equals else i + 1
+            found = preset.name_of(value if equals else "".join(words[at : at + 1]))
+            words[i : at + 1] = [f"--preset={found}"] if found else words[i : at + 1]
+    return words
 
 
 def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
@@ -217,7 +224,7 @@ def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
         ) from None
     if not any(line.strip() and not line.strip().startswith(("#", "//")) for line in lines):
         raise absl_flags.Error(f"--flagfile={path}: has no flag in it")
-    for name in _flagfiles(lines):
+    for name in _values_of("flagfile", lines):
         _check_flagfile(pathlib.Path(name).expanduser(), [*including, path])
 
 

@@ -10,6 +10,18 @@ from ps_dqn.config import Config, options
 
 
 def define(values: absl_flags.FlagValues) -> None:
+    """Defines one flag for each option, and the one that names presets of them."""
+    define_options(values)
+    absl_flags.DEFINE_multi_string(
+        "preset",
+        None,
+        "Begin with these presets, comma separated, like rainbow,lunarlander: an algorithm's, a "
+        "problem's or both. Other flags go before them, wherever they stand.",
+        flag_values=values,
+    )
+
+
+def define_options(values: absl_flags.FlagValues) -> None:
     """Defines one flag for each option, named as the option is."""
     for group in configuration.groups():
         for field in dataclasses.fields(group.type):
@@ -25,6 +37,11 @@ def read(values: absl_flags.FlagValues) -> Config:
     given = {name: values[name].value for names in topics().values() for name in names}
     given["hidden_sizes"] = tuple(int(width) for width in given["hidden_sizes"])
     return Config.from_values(given)
+
+
+def fields() -> list[dataclasses.Field]:
+    """All options."""
+    return [field for group in configuration.groups() for field in dataclasses.fields(group.type)]
 
 
 def topics() -> dict[str, list[str]]:

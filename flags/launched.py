@@ -38,16 +38,13 @@ def read_place(values: absl_flags.FlagValues) -> Place:
     return place
 
 
-def check_experiment(words: Sequence[str], workers: int, where: str) -> str:
-    """Refuses an experiment that the coordinator would refuse with so many workers.
+def read_experiment(words: Sequence[str], workers: int, where: str) -> absl_flags.FlagValues:
+    """The flags of an experiment, if the coordinator would take it with so many workers.
 
     Args:
         words: its flags.
         workers: how many there are to be.
         where: where the flags are, for people, or no text.
-
-    Returns:
-        The environment that is said, or no text.
 
     Raises:
         UsageError: with what the coordinator would say.
@@ -66,4 +63,4 @@ def check_experiment(words: Sequence[str], workers: int, where: str) -> str:
         ) from None
     except (absl_flags.Error, UsageError) as error:
         raise UsageError(f"{where}{error}") from None
-    return values.env_id if values["env_id"].present else ""
+    return values

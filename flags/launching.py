@@ -11,6 +11,7 @@ from ps_dqn.flags import command_line, experiment, launched
 from ps_dqn.kubernetes import names, quantities
 from ps_dqn.kubernetes.names import COMPONENTS
 from ps_dqn.kubernetes.plan import Experiment, Image, Launch, Storage
+from ps_dqn.run import directory
 
 OVERLAYS = ("base", "local", "cpu-fleet", "gpu-worker", "jobset", "tfjob")
 MOST_WITH_TLS = 256  # of a role; k8s/components/tls/relay.sh refuses more, too
@@ -23,6 +24,7 @@ _IMAGE = re.compile(
 TOPICS = {
     "The run, beside every flag of its experiment (python -m ps_dqn.coordinator --help).": (
         "name",
+        "preset",
         "flagfile",
         "workers",
         "ps",
@@ -219,15 +221,20 @@ def _read_experiment(values: absl_flags.FlagValues) -> Experiment:
     if said:
         ends = b"" if not content or content.endswith(b"\n") else b"\n"
         content += ends + f"# Said on the command line:\n{said}".encode()
-    where = f"--flagfile={path}: " if path and not said else ""
-    words = [*([f"--flagfile={path}"] if path else []), *said.splitlines()]
-    env_id = launched.check_experiment(words, values.workers, where)
-    if not env_id:
+    presets = [f"--preset={names}" for names in values.preset or []]
+    where = f"--flagfile={path}: " if path and not said and not presets else ""
+    words = [*presets, *([f"--flagfile={path}"] if path else []), *said.splitlines()]
+    found = launched.read_experiment(words, values.workers, where)
+    if not found["env_id"].present:
         raise UsageError(
             f"{where}--env_id is missing: say what to train on, --env_id=… and the other flags of "
-            f"the experiment, here or in a --flagfile"
+            f"the experiment, here, in a --flagfile or by a --preset"
         )
-    return Experiment(content, env_id)
+    if names := command_line.presets(found):
+        # As they are here and now: the image may have others.
+        resolved = command_line.as_flagfile(found, [name for name in known if found[name].present])
+        content = f"{directory.BEGAN_WITH}{','.join(names)}\n{resolved}".encode()
+    return Experiment(content, found.env_id)
 
 
 def _read_flagfile(path: pathlib.Path) -> bytes:

@@ -6,7 +6,7 @@ import sys
 from typing import NamedTuple, NoReturn
 
 from ps_dqn import __version__
-from ps_dqn.flags import command_line
+from ps_dqn.flags import command_line, naming
 
 
 class Program(NamedTuple):
@@ -21,6 +21,7 @@ class Program(NamedTuple):
 TRAIN, AFTER, TASKS, SHELL = "Train", "Look at runs and use them", "Tasks of a cluster", "This tool"
 PROGRAMS = (
     Program("train", "ps_dqn.coordinator", "Train a deep Q-network, or go on with a run.", TRAIN),
+    Program("presets", "ps_dqn.presets", "List the presets, or show what they say.", TRAIN),
     Program("launch", "ps_dqn.launch", "Write a run's Kubernetes manifests; apply them.", TRAIN),
     Program("demonstrations", "ps_dqn.demonstrations", "Make demonstrations of a replay.", TRAIN),
     Program("evaluate", "ps_dqn.evaluator", "Play episodes with a run's checkpoint.", AFTER),
@@ -34,7 +35,7 @@ PROGRAMS = (
 
 def main() -> NoReturn:
     """Runs the program that the command line's first word names; leaves with its exit code."""
-    command = command_line.this_program("python -m ps_dqn")
+    command = naming.this_program("python -m ps_dqn")
     first, *rest = sys.argv[1:] or ["--help"]
     if first in ("--help", "-h", "-help", "help"):
         command_line.show(_help(command))
@@ -73,5 +74,5 @@ def _help(command: str) -> str:
 def _unknown(command: str, word: str) -> str:
     if word.startswith("-"):
         return f"{word}: say a command first, like {command} train {word}"
-    near = command_line.nearest(word, [each.word for each in PROGRAMS])
-    return f"{command} {word}: there is no such command{near or ';'} {command} --help lists them"
+    near = naming.nearest(word, [each.word for each in PROGRAMS])
+    return f"{command} {word}: there is no such command{near} {command} --help lists them"

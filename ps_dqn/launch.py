@@ -14,7 +14,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, launching
+from ps_dqn.flags import command_line, experiment, launching, naming
 from ps_dqn.kubernetes import folder, kubectl
 from ps_dqn.kubernetes.kubectl import KubectlError
 from ps_dqn.kubernetes.plan import Launch
@@ -32,6 +32,7 @@ TO_CHANGE = (
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and does what it says; returns the exit code."""
     values = launching.define()
+    experiment.define(values)
     if command_line.asks_for_help(argv):
         command_line.print_help(
             values,
@@ -42,9 +43,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     try:
         if argv[1:2] != ["k8s"]:
-            called = command_line.this_program("python -m ps_dqn.launch k8s")
+            called = naming.this_program("python -m ps_dqn.launch k8s")
             raise UsageError(f"say where to launch: {called} --name=… --workers=… --ps=…")
-        experiment.define(values)
         command_line.parse(values, [argv[0], *argv[2:]])
         return _launch(launching.read(values))
     except (absl_flags.Error, UsageError) as error:

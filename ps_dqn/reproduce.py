@@ -12,14 +12,14 @@ from typing import Any
 
 from ps_dqn import user_code
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line
+from ps_dqn.flags import command_line, naming
 from ps_dqn.run.signals import FAILED, WRONG_USAGE
 
 
 def main(argv: Sequence[str]) -> int:
     """0: it failed again; 1: it did not; 2: the file cannot be used."""
     if len(argv) != 2 or argv[1].startswith("-"):
-        called = command_line.this_program("python -m ps_dqn.reproduce")
+        called = naming.this_program("python -m ps_dqn.reproduce")
         print(f"{called} FILE: makes an environment's failure again, from its file.")
         return 0 if command_line.asks_for_help(argv) else WRONG_USAGE
     try:

@@ -19,7 +19,7 @@ COMMANDS = (  # packages
     "plot",
     "worker",
 )
-MODULE_COMMANDS = {"completion", "demonstrations", "launch", "reproduce"}
+MODULE_COMMANDS = {"completion", "demonstrations", "launch", "presets", "reproduce"}
 # The command that has all of these: ps-dqn.
 ENTRY = {"commands", "__main__"}
 # Lines; a file is to be read in one sitting.

@@ -17,6 +17,7 @@ COMMANDS = (
     "launch",
     "parameter_server",
     "plot",
+    "presets",
     "reproduce",
     "worker",
 )

@@ -240,10 +240,6 @@ def _check_rollout(config: Topics) -> None:
             not config.network.recurrent_size,
             "recurrent networks learn from replayed sequences: leave it out",
         ),
-        f"--replay_capacity={replay.replay_capacity}": (
-            replay.replay_capacity is None,
-            "it keeps nothing: leave it out",
-        ),
         f"--replay_memory={replay.replay_memory}": (
             not replay.replay_memory,
             "it keeps nothing: leave it out",

@@ -5,10 +5,8 @@ import dataclasses
 from ps_dqn.config.agent import Network, Value
 from ps_dqn.config.learning import Learning
 from ps_dqn.config.options import option
-from ps_dqn.config.replay import Replay
+from ps_dqn.config.replay import KEPT, Replay
 from ps_dqn.errors import UsageError
-
-REPLAYED = ("uniform", "prioritized", "recent")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +19,7 @@ class Demonstrations:
         "worker must be able to read: each keeps all of them for good, beside its replay. Arrays "
         "observations, actions, rewards and terminated, one row a step, in order; truncated and "
         "next_observations where there are.",
-        needs={"replay": REPLAYED},
+        needs={"replay": KEPT},
     )
     demonstration_share: float = option(
         0.25,
@@ -55,7 +53,7 @@ class Demonstrations:
         "Weight of CQL(H)'s regulariser, which keeps values of actions that were not taken from "
         "growing (Kumar et al. 2020).",
         low=0.0,
-        needs={"replay": REPLAYED},
+        needs={"replay": KEPT},
     )
 
     def check_beside(

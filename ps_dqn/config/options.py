@@ -93,20 +93,29 @@ def check_needs(options: Sequence[tuple[dataclasses.Field, Any]]) -> None:
     for field, value in options:
         if value == field.default:
             continue
-        for other, wanted in field.metadata["needs"].items():
-            has_effect = values[other] in wanted if wanted else values[other] != defaults[other]
-            if not has_effect:
-                if wanted == (None,):
-                    raise UsageError(
-                        f"--{field.name}={_shown(value)}: has no effect beside "
-                        f"--{other}={_shown(values[other])}; leave one of them out"
-                    )
-                choices = " or ".join(_shown(each) for each in wanted)
-                needed = f"{other}={choices}" if wanted else other
+        for other, wanted in unmet(field, values, defaults).items():
+            if wanted == (None,):
                 raise UsageError(
-                    f"--{field.name}={_shown(value)}: has no effect without --{needed}; leave it "
-                    f"out (its default is {_shown(field.default)})"
+                    f"--{field.name}={_shown(value)}: has no effect beside "
+                    f"--{other}={_shown(values[other])}; leave one of them out"
                 )
+            choices = " or ".join(_shown(each) for each in wanted)
+            needed = f"{other}={choices}" if wanted else other
+            raise UsageError(
+                f"--{field.name}={_shown(value)}: has no effect without --{needed}; leave it "
+                f"out (its default is {_shown(field.default)})"
+            )
+
+
+def unmet(
+    field: dataclasses.Field, values: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    """What an option needs to have an effect and has not; see `option`."""
+    return {
+        other: wanted
+        for other, wanted in field.metadata["needs"].items()
+        if not (values[other] in wanted if wanted else values[other] != defaults[other])
+    }
 
 
 def _is_share(text: str) -> bool:

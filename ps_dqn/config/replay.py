@@ -8,6 +8,8 @@ from ps_dqn.errors import UsageError
 
 # The run's replay where neither a capacity nor a memory is said (transitions).
 REPLAY_CAPACITY = 50_000
+# Kinds of replay that keep something; replay=rollout does not.
+KEPT = ("uniform", "prioritized", "recent")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Replay:
         "Size of the run's replay, of which each worker keeps its share (transitions). Default: "
         f"{REPLAY_CAPACITY:,}, or what fits into replay_memory.",
         low=2,
+        needs={"replay": KEPT},
     )
     replay_memory: str = option(
         "",
@@ -49,7 +52,7 @@ class Replay:
         "The run's replay before the first update; each worker waits for its share (rows that can "
         "be sampled).",
         low=1,
-        needs={"replay": ("uniform", "prioritized", "recent")},
+        needs={"replay": KEPT},
     )
     priority_alpha: float = option(
         0.5,

@@ -40,7 +40,9 @@ def main(argv: Sequence[str]) -> int:
         from ps_dqn.coordinator.process import Command
         from ps_dqn.coordinator.start import start
 
-        flagfile = command_line.as_flagfile(values, [*_experiment_flags(), *tasks.PLACEMENT])
+        names = _presets(values, folder)
+        flagfile = directory.BEGAN_WITH + names + "\n" if names else ""
+        flagfile += command_line.as_flagfile(values, [*_experiment_flags(), *tasks.PLACEMENT])
         return start(
             Command(
                 config,
@@ -94,6 +96,24 @@ def _parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path |
     elif values.resume:
         raise UsageError(f"--resume: no checkpoint in --run_dir={folder}")
     return folder
+
+
+def _presets(values: absl_flags.FlagValues, folder: pathlib.Path | None) -> str:
+    """The presets of the run, comma separated.
+
+    Raises:
+        UsageError: a run that is resumed was begun with others.
+    """
+    names = ",".join(command_line.presets(values))
+    if folder is None or not directory.has_checkpoint(folder):
+        return names
+    before = directory.read_presets(folder)
+    if names and names != before:
+        raise UsageError(
+            f"--preset={names}: the run in {folder} was begun with {before or 'none'}, and goes on "
+            f"with the flags it has: leave it out, or say another --run_dir"
+        )
+    return before
 
 
 def _experiment_flags() -> list[str]:

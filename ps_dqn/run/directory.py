@@ -15,6 +15,9 @@ from ps_dqn.run import lock, signals
 
 RUNS = pathlib.Path("runs")
 FLAGFILE = "flags.txt"
+# How a line of it begins that says which presets the run was begun with: its flags are what came of
+# them, so this is for people.
+BEGAN_WITH = "# --preset="
 METRICS = "metrics.csv"
 WORKERS = "workers.csv"
 SUMMARY = "summary.json"
@@ -55,6 +58,14 @@ def write_flags(path: pathlib.Path, text: str) -> None:
         temporary.replace(path / FLAGFILE)
     except OSError as error:
         raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+
+
+def read_presets(path: pathlib.Path) -> str:
+    """The names of the presets that a run was begun with, comma separated; or no text."""
+    lines = (path / FLAGFILE).read_text().splitlines()
+    return next(
+        (line.removeprefix(BEGAN_WITH) for line in lines if line.startswith(BEGAN_WITH)), ""
+    )
 
 
 def new_path(env_id: str) -> pathlib.Path:

@@ -205,7 +205,6 @@ def test_steps_of_a_push_need_not_be_whole_where_experience_is_kept() -> None:
         ({"munchausen": True}, "it has no target policy: leave it out"),
         ({"value_rescaling": True}, "leave it out"),
         ({"recurrent_size": 8}, "recurrent networks learn from replayed sequences: leave it out"),
-        ({"replay_capacity": 9000}, "it keeps nothing: leave it out"),
         ({"replay_memory": "1GiB"}, "it keeps nothing: leave it out"),
         ({"replay_files": True}, "it keeps nothing: leave it out"),
         ({"replay_compression": "lz4"}, "it keeps nothing: leave it out"),

@@ -32,12 +32,12 @@ def _refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        ("--gama=0.9", "Unknown command line flag 'gama'. Did you mean: gamma"),
+        ("--gama=0.9", "--gama=0.9: there is no such flag; did you mean --gamma?"),
         ("--gamma=2", "--gamma=2.0: must be 1.0 or less"),
         ("--gamma=high", "flag --gamma=high"),
         ("gamma 0.9", "'gamma 0.9' is not a flag"),
         ("--num_workers=9", "may have the experiment's flags alone"),
-        ("--run_dir=/runs/x", "Unknown command line flag 'run_dir'"),
+        ("--run_dir=/runs/x", "--run_dir=/runs/x: there is no such flag"),
         ("--flagfile=other.flags", "reads another flagfile"),
         ("--aggregation=sync\n--backup_workers=3", "--backup_workers=3: must be less than"),
         ("--double_dqn\n--target_update_period=0", "there is one network only"),

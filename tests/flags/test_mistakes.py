@@ -46,9 +46,9 @@ def test_good_flags_would_start(refusal: Callable[..., str]) -> None:
     [
         (
             ["--learning_rat=1"],
-            "Unknown command line flag 'learning_rat'. Did you mean: learning_r",
+            "--learning_rat=1: there is no such flag; did you mean --learning_rate?",
         ),
-        (["-x"], "Unknown command line flag 'x'"),
+        (["-x"], "-x: there is no such flag;"),
         (["--gamma=abc"], "flag --gamma=abc: could not convert"),
         (["--gamma="], "flag --gamma=: could not convert"),
         (["--nolayer_norm=1"], "--nolayer_norm=1 does not take an argument"),

@@ -18,10 +18,10 @@ from ps_dqn.flags import task_main
         ("ps", tf_config("worker"), [], "this task is worker 0, but this program is a ps task"),
         ("worker", "{", [], "TF_CONFIG is not JSON"),
         ("worker", tf_config("worker", 1), [], "task index 1 is out of range"),
-        ("worker", tf_config("worker"), ["--gamma=0.9"], "Unknown command line flag 'gamma'"),
+        ("worker", tf_config("worker"), ["--gamma=0.9"], "--gamma=0.9: there is no such flag"),
         ("worker", tf_config("worker"), ["0"], "'0' is not a flag"),
         ("worker", tf_config("worker"), ["--inter_op_threads=0"], "inter_op_threads"),
-        ("ps", tf_config("ps"), ["--worker_dir=x"], "Unknown command line flag 'worker_dir'"),
+        ("ps", tf_config("ps"), ["--worker_dir=x"], "--worker_dir=x: there is no such flag"),
         (
             "worker",
             "",

@@ -114,8 +114,12 @@ def test_bytecode_is_there_and_tells_where_its_source_is(container: Image, tmp_p
 
 @pytest.mark.slow
 def test_a_training_and_its_evaluation_run_to_the_end(container: Image, tmp_path: pathlib.Path):
-    preset = f"--flagfile=/{SITE_PACKAGES}/flags/presets/cartpole.flags"
-    arguments = [preset, "--total_env_steps=4000", "--eval_period=2000", "--run_dir=/runs/one"]
+    arguments = [
+        "--preset=cartpole",
+        "--total_env_steps=4000",
+        "--eval_period=2000",
+        "--run_dir=/runs/one",
+    ]
     assert "total_env_steps reached" in container.run(tmp_path, "ps_dqn.coordinator", *arguments)
     assert (tmp_path / "one" / "learning_curve.png").stat().st_uid == images.USER
     out = container.run(tmp_path, "ps_dqn.evaluator", "--run_dir=/runs/one", "--episodes=5")
