@@ -13,6 +13,7 @@ from support.programs import ROOT
 LINKED = ("cluster", "flags", "k8s")
 COMMANDS = (  # packages
     "coordinator",
+    "doctor",
     "evaluator",
     "export",
     "parameter_server",
@@ -33,7 +34,7 @@ FLOORS = (
     {"networks", "replay", "telemetry"},
     {"learning", "parameter_server", "policy"},
     {"worker"},
-    {"api", "coordinator", "evaluator", "export", "plot"},
+    {"api", "coordinator", "doctor", "evaluator", "export", "plot"},
 )
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}

@@ -12,6 +12,7 @@ COMMANDS = (
     "completion",
     "coordinator",
     "demonstrations",
+    "doctor",
     "evaluator",
     "export",
     "launch",

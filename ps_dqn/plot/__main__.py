@@ -5,6 +5,7 @@ Runs with the same settings are one group, whose seeds are averaged.
 
 import os
 import pathlib
+import sys
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
@@ -76,7 +77,7 @@ def _show(folders: Sequence[pathlib.Path], values: absl_flags.FlagValues) -> int
     if values.table == "text":
         scores.show(Console(), comparing.table(groups, values.metric), values.metric)
     elif values.table == "csv":
-        scores.write(comparing.table(groups, values.metric))
+        scores.write(comparing.table(groups, values.metric), sys.stdout)
     if values.output and values.x:
         comparing.draw(groups, values.x, values.metric, path)
         if values.table != "csv":  # which is for programs

@@ -3,8 +3,8 @@
 import csv
 import dataclasses
 import math
-import sys
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 import numpy as np
 from rich.console import Console
@@ -83,10 +83,10 @@ def show(console: Console, scores: Sequence[Score], metric: str) -> None:
     console.print(table)
 
 
-def write(scores: Sequence[Score]) -> None:
-    """Prints them for programs, as CSV."""
+def write(scores: Sequence[Score], file: TextIO) -> None:
+    """Writes them for programs, as CSV."""
     names = [field.name for field in dataclasses.fields(Score) if field.name != "size"]
-    writer = csv.DictWriter(sys.stdout, names, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for each in scores:
         row = dataclasses.asdict(each)

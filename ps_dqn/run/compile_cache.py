@@ -96,7 +96,7 @@ def _default_root() -> pathlib.Path:
 
 def _fingerprint() -> str:
     """A hash of all that compiled code depends on and TensorFlow's file names do not tell."""
-    parts = (_tensorflow(), _processor(), str(_num_cpus()), os.environ.get("XLA_FLAGS", ""))
+    parts = (_tensorflow(), _processor(), str(num_cpus()), os.environ.get("XLA_FLAGS", ""))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -118,7 +118,7 @@ def _processor() -> str:
     return f"{platform.machine()} {platform.processor()}"
 
 
-def _num_cpus() -> int:
+def num_cpus() -> int:
     """How many this process may use, over which XLA spreads large loops."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

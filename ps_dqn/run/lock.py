@@ -19,11 +19,12 @@ _AGAIN_SECONDS = 0.5
 _held: dict[pathlib.Path, IO[str]] = {}
 
 
-def hold(folder: pathlib.Path) -> None:
+def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
     """Keeps a run directory to this process until it ends, however it ends.
 
     Args:
         folder: it must exist.
+        flag: that names it, for people.
 
     Raises:
         UsageError: another process holds it.
@@ -41,7 +42,7 @@ def hold(folder: pathlib.Path) -> None:
         if not is_other_machine or time.monotonic() > deadline:
             file.close()
             raise UsageError(
-                f"--run_dir={folder}: process {holder or '(unknown)'} writes into it; wait until "
+                f"{flag}={folder}: process {holder or '(unknown)'} writes into it; wait until "
                 f"it has ended, or say another folder"
             )
         if not said:
@@ -54,16 +55,20 @@ def hold(folder: pathlib.Path) -> None:
     _held[path] = file
 
 
-def is_held(folder: pathlib.Path) -> bool:
-    """Whether the process that wrote into a run directory last is on this machine, and alive."""
+def may_be_held(folder: pathlib.Path) -> bool:
+    """Whether the process that wrote into a run directory last lives, as far as is seen from here.
+
+    Of one on another machine nothing is seen, so it may.
+    """
     try:
         pid, host = (folder / LOCK).read_text().split()
-        os.kill(int(pid), 0)
+        if host == socket.gethostname():
+            os.kill(int(pid), 0)
     except PermissionError:  # another user's
-        return host == socket.gethostname()
+        return True
     except (OSError, ValueError):
         return False
-    return host == socket.gethostname()
+    return True
 
 
 def _try(file: IO[str]) -> bool:

@@ -82,7 +82,7 @@ class Signals:
         """
         if is_over or not self.received:
             return 0
-        return _exit_code(self.received)
+        return exit_code_of(self.received)
 
     @property
     def told_code(self) -> int | None:
@@ -90,12 +90,12 @@ class Signals:
 
         Whatever fails after it is its doing: an import makes another error of its exception.
         """
-        return _exit_code(self._told) if self._told else None
+        return exit_code_of(self._told) if self._told else None
 
     def _handle(self, number: int, frame: object) -> None:
         if self.received or self._stop is None:
             self._told = number
-            raise SystemExit(_exit_code(number))
+            raise SystemExit(exit_code_of(number))
         self.received = number
         self._stop()
 
@@ -123,8 +123,9 @@ class Signals:
             f"error: {name} did not end the run: a task does not answer; ended without another "
             f"checkpoint"
         )
-        os._exit(_exit_code(number))
+        os._exit(exit_code_of(number))
 
 
-def _exit_code(number: int) -> int:
+def exit_code_of(number: int) -> int:
+    """What a process that a signal has ended in good order says with its exit code."""
     return START_AGAIN if number == signal.SIGTERM else 128 + number

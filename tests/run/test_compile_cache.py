@@ -57,7 +57,7 @@ def test_unlike_machines_and_versions_have_folders_of_their_own(
     processors = tmp_path / "cpuinfo"
     processors.write_text("flags : avx2\ncpu MHz : 2000\n\nflags : avx2\ncpu MHz : 3000\n")
     monkeypatch.setattr(compile_cache, "CPUINFO", processors)
-    monkeypatch.setattr(compile_cache, "_num_cpus", lambda: 2)
+    monkeypatch.setattr(compile_cache, "num_cpus", lambda: 2)
     before = folder_of("auto")
 
     processors.write_text("flags : avx2\ncpu MHz : 2500\n\nflags : avx2\ncpu MHz : 2000\n")
@@ -66,7 +66,7 @@ def test_unlike_machines_and_versions_have_folders_of_their_own(
     others = {before}
     processors.write_text("flags : avx2 avx512f\n")
     others.add(folder_of("auto"))
-    monkeypatch.setattr(compile_cache, "_num_cpus", lambda: 3)
+    monkeypatch.setattr(compile_cache, "num_cpus", lambda: 3)
     others.add(folder_of("auto"))
     monkeypatch.setattr("importlib.metadata.version", lambda _: "99.0")
     others.add(folder_of("auto"))
