@@ -14,6 +14,8 @@ CLOSURE_SECONDS = 0.2
 DISPATCH_SHARE = 0.005
 FIRST_PUSHES = 4
 MOST_PUSHES = 64
+# Episodes that confirm an evaluation, where nothing is said, for each of its own.
+CONFIRMATIONS = 5
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
 ROUNDS = ("sync", "trimmed_mean", "median")
 
@@ -183,6 +185,13 @@ class Run:
         "workers (episodes).",
         low=1,
     )
+    confirm_episodes: int | None = option(
+        None,
+        "An evaluation that would be the best is called so once further episodes, of other seeds, "
+        "have confirmed it: their mean is its score. 0: it is called so at once. Default: "
+        f"{CONFIRMATIONS} times eval_episodes (episodes).",
+        low=0,
+    )
     eval_epsilon: float = option(
         0.0, "Probability of a random action in evaluations.", low=0.0, high=1.0
     )
@@ -202,3 +211,10 @@ class Run:
         low=0.0,
         finite=False,
     )
+
+    @property
+    def confirming_episodes(self) -> int:
+        """Further episodes that confirm an evaluation; 0: none do."""
+        if self.confirm_episodes is None:
+            return CONFIRMATIONS * self.eval_episodes
+        return self.confirm_episodes

@@ -10,21 +10,25 @@ from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.state import Counters
 from ps_dqn.worker.closures import Closures
 
+# What a seed is for.
+_EVALUATION, _CONFIRMATION = 0xE7A1, 0xC04F
+
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """One finished greedy evaluation."""
+    """One finished greedy evaluation, or its confirmation by further episodes."""
 
     counters: Counters
     returns: np.ndarray  # float [episodes]
+    confirms: bool = False
 
 
 class Evaluations:
-    """At most one on its way."""
+    """At most one on its way, or its confirmation: the network is frozen until both have ended."""
 
     def __init__(self, config: Run, closures: Closures, schedule: Schedule):
         self._config, self._closures, self._schedule = config, closures, schedule
-        self._env_steps = 0
+        self._env_steps, self._purpose = 0, _EVALUATION
         self._counters = Counters(0, 0, 0, 0, 0)
         self._shares: list[int] = []  # episodes of each part
         self._returns: list[np.ndarray] = []
@@ -32,8 +36,11 @@ class Evaluations:
 
     def prepare(self) -> None:
         """Traces what will be played, which registers it with every worker."""
-        for episodes in sorted(set(self._split())):
-            self._closures.evaluate(episodes, self._num_parts == 1)
+        shares = self._split(self._config.eval_episodes)
+        for episodes in sorted(set(shares)):
+            self._closures.evaluate(episodes, len(shares) == 1)
+        for episodes in sorted(set(self._split(self._config.confirming_episodes))):
+            self._closures.evaluate(episodes, False)
 
     @property
     def is_running(self) -> bool:
@@ -42,43 +49,54 @@ class Evaluations:
 
     def start(self, env_steps: int) -> None:
         """Freezes the average and plays with it, on seeds that depend on `env_steps`."""
-        self._missing, self._shares = self._num_parts, self._split()
-        self._env_steps, self._returns = env_steps, []
+        self._begin(_EVALUATION, env_steps, self._config.eval_episodes)
         if self._missing == 1:
             self._submit(0, freeze=True)
         else:
             self._schedule.submit("freeze", self._closures.freeze, repeatable=True)
 
+    def confirm(self) -> None:
+        """Plays other episodes with what was frozen for the evaluation that has just ended."""
+        self._begin(_CONFIRMATION, self._env_steps, self._config.confirming_episodes)
+        self._submit_all()
+
     def on_frozen(self, counters: np.ndarray) -> None:
         """The average is frozen: every part may be played."""
         self._counters = Counters(*(int(each) for each in counters))
-        for part in range(self._missing):
-            self._submit(part, freeze=False)
+        self._submit_all()
 
     def on_part(self, counters: np.ndarray, returns: np.ndarray) -> Evaluation | None:
         """Takes one part; the evaluation if it was the last."""
-        if len(self._shares) == 1:
+        confirms = self._purpose == _CONFIRMATION
+        if len(self._shares) == 1 and not confirms:
             self._counters = Counters(*(int(each) for each in counters))
         self._returns.append(returns)
         self._missing -= 1
-        return None if self._missing else Evaluation(self._counters, np.concatenate(self._returns))
+        if self._missing:
+            return None
+        return Evaluation(self._counters, np.concatenate(self._returns), confirms)
 
-    @property
-    def _num_parts(self) -> int:
-        return math.ceil(self._config.eval_episodes / self._config.eval_episodes_per_closure)
+    def _begin(self, purpose: int, env_steps: int, episodes: int) -> None:
+        self._purpose, self._env_steps = purpose, env_steps
+        self._shares, self._returns = self._split(episodes), []
+        self._missing = len(self._shares)
 
-    def _split(self) -> list[int]:
+    def _split(self, episodes: int) -> list[int]:
         """Episodes of each part."""
-        parts = self._num_parts
-        return [len(range(part, self._config.eval_episodes, parts)) for part in range(parts)]
+        parts = math.ceil(episodes / self._config.eval_episodes_per_closure)
+        return [len(range(part, episodes, parts)) for part in range(parts)]
+
+    def _submit_all(self) -> None:
+        for part in range(self._missing):
+            self._submit(part, freeze=False)
 
     def _submit(self, part: int, freeze: bool) -> None:
         closure = self._closures.evaluate(self._shares[part], freeze)
-        seed = seed_of(self._config.seed, self._env_steps, part)
+        seed = seed_of(self._config.seed, self._env_steps, part, self._purpose)
         self._schedule.submit("evaluation", closure, [seed], repeatable=True)
 
 
-def seed_of(seed: int, env_steps: int, part: int) -> np.int64:
+def seed_of(seed: int, env_steps: int, part: int, purpose: int = _EVALUATION) -> np.int64:
     """A seed no training environment has, another for each evaluation and part of it."""
-    sequence = np.random.SeedSequence([seed, env_steps, part, 0xE7A1])
+    sequence = np.random.SeedSequence([seed, env_steps, part, purpose])
     return np.int64(int(sequence.generate_state(1)[0]) % 2**31)

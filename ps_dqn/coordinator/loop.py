@@ -17,6 +17,7 @@ from ps_dqn.coordinator.cautions import Cautions
 from ps_dqn.coordinator.dispatch import LOST, Outcome, Schedule
 from ps_dqn.coordinator.env_failures import EnvFailures
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.judging import Judging
 from ps_dqn.coordinator.rounds import Rounds
 from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
@@ -27,14 +28,12 @@ from ps_dqn.run.signals import STOPPED
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
-from ps_dqn.telemetry.progress import Interval, Progress, evaluation_row
+from ps_dqn.telemetry.progress import Interval, Progress
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import failures
 from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.closures import Closures, read_report
 
-# Evaluations in a row that must reach the target return: one may be luck.
-EVALUATIONS_IN_A_ROW = 3
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
 # A stopped run waits this long for its closures, whose workers may have been stopped too (seconds).
@@ -81,9 +80,9 @@ class Training:
         self._observer = observer
         self._stop_requested, self._reason = False, ""
         self._state = "training"  # one of `figures.STATES`
-        self._evaluation: Evaluation | None = None
         self._evaluations = Evaluations(config.run, closures, schedule)
-        self._in_a_row = self._closures_lost = 0
+        self._judging = Judging(config.run, target_return, self._evaluations, saving, observer)
+        self._closures_lost = 0
         self._cautions = Cautions(config, observer.say)
         most = config.faults.max_env_failures
         self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
@@ -130,7 +129,7 @@ class Training:
             list(filter(None, errors)),
             self.seconds,
             self._store.counters(),
-            self._evaluation,
+            self._judging.last,
             self._saving.best_return,
             self._progress.session.ledger.rows(),
             self._store.ledgers(),
@@ -219,21 +218,12 @@ class Training:
     def _on_evaluation(self, value: tuple[np.ndarray, np.ndarray, object]) -> None:
         counters, returns, error = value
         self._check(error if counters.size else "a parameter server failed")
-        evaluation = self._evaluations.on_part(counters, returns)
-        if evaluation is None:
-            return
-        self._evaluation = evaluation
-        mean = float(evaluation.returns.mean())
-        self._observer.evaluated(
-            evaluation.counters, evaluation_row(evaluation.returns, self.seconds)
-        )
-        self._in_a_row = self._in_a_row + 1 if mean >= self._target_return else 0
-        self._saving.best(evaluation.counters, mean, self.seconds)
+        self._judging.hear(counters, returns, self.seconds)
 
     def _over(self) -> bool:
         if self._stop_requested or self._env_failures.too_many:
             self._reason = STOPPED
-        elif self._in_a_row >= EVALUATIONS_IN_A_ROW:
+        elif self._judging.is_solved:
             self._reason = "solved"
         elif self._progress.counters.env_steps >= self._config.run.total_env_steps:
             self._reason = "finished"
@@ -256,8 +246,8 @@ class Training:
 
     def _evaluate_finally(self) -> None:
         """Evaluates the last parameters, unless the last evaluation has just done it."""
-        last = self._evaluation and self._evaluation.counters
-        if last == self._progress.counters or self._evaluations.is_running:
+        last = self._judging.last
+        if self._evaluations.is_running or (last and last.counters == self._progress.counters):
             return  # one that still runs was not waited for
         self._evaluations.start(self._progress.counters.env_steps)
         while self._evaluations.is_running:
@@ -282,14 +272,14 @@ class Training:
 
     def _figures(self) -> RunFigures:
         """The run as it is now."""
-        now = self.seconds
+        now, last = self.seconds, self._judging.last
         return dataclasses.replace(
             RunFigures.planned(self._config, self._tasks.num_workers),
             state=self._state,
             target_return=self._target_return,
             seconds=now,
             counters=self._progress.counters,
-            eval_return=float(self._evaluation.returns.mean()) if self._evaluation else math.nan,
+            eval_return=float(last.returns.mean()) if last else math.nan,
             best_return=best if math.isfinite(best := self._saving.best_return) else math.nan,
             workers_reporting=self._tasks.workers_reporting,
             closures_lost=self._closures_lost,

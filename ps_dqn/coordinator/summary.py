@@ -44,6 +44,7 @@ def summarize(
         "reason": result.reason,
         "eval_return": float(evaluation.returns.mean()) if evaluation else math.nan,
         "best_eval_return": result.best_return,
+        "confirm_episodes": config.run.confirming_episodes,
         "start_seconds": round(history.start_seconds, 3),
         "training_seconds": round(result.seconds, 3),
         "total_seconds": round(total_seconds, 3),
@@ -70,7 +71,11 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
     }
     table = Table(title=titles[summary["reason"]], show_header=False, title_justify="left")
     table.add_row("final evaluation", _number(summary["eval_return"], ".1f"))
-    table.add_row("best evaluation", _number(summary["best_eval_return"], ".1f"))
+    confirmed = " over {confirm_episodes:,} further episodes".format(**summary)
+    best = _number(summary["best_eval_return"], ".1f")
+    table.add_row(
+        "best evaluation", best + confirmed * (best != "none" and summary["confirm_episodes"] > 0)
+    )
     seconds = {name: summary[f"{name}_seconds"] for name in ("start", "training", "total")}
     time = "{start:.1f} s starting + {training:.1f} s training, {total:.1f} s since the command"
     table.add_row("time", time.format(**seconds))

@@ -55,7 +55,7 @@ class RunFigures:
     seconds: float = math.nan  # of training, earlier sessions included
     counters: Counters = _NOT_KNOWN
     eval_return: float = math.nan  # mean of the last evaluation
-    best_return: float = math.nan  # of all evaluations
+    best_return: float = math.nan  # of the best checkpoint
     workers_reporting: float = math.nan
     checkpoint_age: float = math.nan  # seconds; since training began where none was saved
     closures_lost: float = math.nan

@@ -146,6 +146,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("eval/episode_return", ""),
     Metric("eval/episode_return_min", ""),
     Metric("eval/episode_return_max", ""),
+    Metric("eval/confirmed_return", ""),
     Metric("train/td_loss", "", mean("td_loss", over=("updates",))),
     Metric("train/q_values", "", mean("q_values", over=("updates",))),
     Metric("train/grad_norm", "", mean("grad_norm", over=("updates",))),

@@ -77,3 +77,8 @@ def evaluation_row(returns: np.ndarray, now: float) -> dict[str, float]:
         "eval/episode_return_min": float(returns.min()),
         "eval/episode_return_max": float(returns.max()),
     }
+
+
+def confirmation_row(mean: float, now: float) -> dict[str, float]:
+    """The columns of an evaluation's confirmation by further episodes, of this mean return."""
+    return {"seconds": now, "eval/confirmed_return": mean}

@@ -74,7 +74,7 @@ _FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
             "ps_dqn_env_steps_goal", "Environment steps that end the run.", "env_steps_goal"
         ),
         _from_figure("ps_dqn_eval_return", "Mean return of the last evaluation.", "eval_return"),
-        _from_figure("ps_dqn_best_return", "Largest mean return of an evaluation.", "best_return"),
+        _from_figure("ps_dqn_best_return", "Mean return of the best checkpoint.", "best_return"),
         _from_figure(
             "ps_dqn_staleness_bound",
             "Staleness above which pushes are refused (versions); absent where none are.",

@@ -13,6 +13,10 @@ from ps_dqn.run.checkpoints import Checkpoints
 
 TARGET = 10.0
 GOOD, BAD = [9.0, 12.0], [9.0, 9.0]
+SHORT = {
+    **{"total_env_steps": 600, "update_period": 0.1},
+    **{"eval_period": 10**6, "confirm_episodes": 0},
+}
 
 
 @pytest.fixture
@@ -25,6 +29,7 @@ def evaluated(tmp_path: pathlib.Path):
                 "eval_period": 100,
                 "total_env_steps": 100 * len(evaluations),
                 "eval_episodes": 2,
+                "confirm_episodes": 0,
             }
         )
         scripted = ScriptedRun(evaluations)
@@ -58,9 +63,7 @@ def test_of_equally_good_networks_the_newer_is_the_best(evaluated, tmp_path: pat
 
 
 def test_closures_follow_from_what_reports_say(tmp_path: pathlib.Path) -> None:
-    config = Config.from_values(
-        {"total_env_steps": 600, "eval_period": 10**6, "update_period": 0.1}
-    )
+    config = Config.from_values(SHORT)
     scripted = ScriptedRun([BAD])
     training(config, TARGET, scripted, tmp_path, num_workers=2).run()
     pushes = [each.pushes for each in scripted.tickets]
@@ -81,9 +84,7 @@ def test_all_that_has_come_is_heard_before_rates_are_shown(
 
     waiting: list[int] = []
     scripted = Ready([BAD])
-    config = Config.from_values(
-        {"total_env_steps": 600, "eval_period": 10**6, "update_period": 0.1}
-    )
+    config = Config.from_values(SHORT)
     run = training(config, TARGET, scripted, tmp_path, num_workers=2)
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.0)
     monkeypatch.setattr(

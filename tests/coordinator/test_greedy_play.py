@@ -70,6 +70,45 @@ def test_parts_are_alike_and_make_the_whole() -> None:
     assert whole.returns.sum() == 17 * 1 + 16 * 2 + 17 * 3
 
 
+def test_what_was_frozen_is_confirmed_by_other_episodes() -> None:
+    config = Config.from_values({"eval_episodes": 10, "confirm_episodes": 50})
+    schedule = Recorder()
+    evaluations = Evaluations(config.run, schedule, schedule)
+    evaluations.start(1000)
+    evaluated = evaluations.on_part(np.array([7, 70, 700, 3, 35]), np.full(10, 1.0))
+    assert evaluated is not None
+    assert not evaluated.confirms
+    evaluations.confirm()
+    assert [(episodes, freeze) for episodes, freeze, _ in schedule.played] == [
+        (10, True), (17, False), (17, False), (16, False),
+    ]  # fmt: skip
+    assert len({seed for *_, seed in schedule.played}) == 4
+    nothing = np.zeros(5, np.int64)  # what a closure says that freezes nothing
+    assert evaluations.on_part(nothing, np.full(17, 2.0)) is None
+    assert evaluations.on_part(nothing, np.full(17, 2.0)) is None
+    assert evaluations.is_running
+    confirmed = evaluations.on_part(nothing, np.full(16, 2.0))
+    assert confirmed is not None
+    assert confirmed.confirms
+    assert confirmed.counters == evaluated.counters
+    assert len(confirmed.returns) == 50
+    assert not evaluations.is_running
+
+
+def test_one_part_that_confirms_is_of_what_was_evaluated() -> None:
+    schedule = Recorder()
+    config = Config.from_values({"eval_episodes": 2})
+    evaluations = Evaluations(config.run, schedule, schedule)
+    evaluations.start(1000)
+    evaluated = evaluations.on_part(np.array([7, 70, 700, 3, 35]), np.ones(2))
+    evaluations.confirm()
+    assert schedule.played[1][:2] == (10, False)  # five times as many, where nothing is said
+    confirmed = evaluations.on_part(np.zeros(5, np.int64), np.ones(10))
+    assert evaluated is not None
+    assert confirmed is not None
+    assert confirmed.counters == evaluated.counters
+
+
 @pytest.fixture
 def play(coordinator):
     """Plays evaluations with a new network, half of the actions at random."""

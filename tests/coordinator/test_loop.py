@@ -84,7 +84,8 @@ def test_a_toy_environment_is_learned_to_its_optimum(coordinate):
     assert ended.returncode == 0, ended.stdout + ended.stderr
     summary = check_agreement(folder)
     assert summary["reason"] == "solved"
-    assert summary["eval_return"] == summary["best_eval_return"] == 1.0
+    assert summary["eval_return"] == 1.0
+    assert 0.9 < summary["best_eval_return"] <= 1.0  # over further episodes
     assert summary["env_steps"] < 60_000
     evaluations = [row for row in read_rows(folder) if row["eval/episode_return"]]
     assert float(evaluations[0]["eval/episode_return"]) < 1  # there was something to learn
@@ -104,7 +105,9 @@ def test_processes_leave_everything_a_run_should(coordinate):
     assert summary["episodes"] > 0
     rows = read_rows(folder)
     evaluations = [float(row["eval/episode_return"]) for row in rows if row["eval/episode_return"]]
-    assert summary["best_eval_return"] == pytest.approx(max(evaluations))
+    confirmed = [float(each) for row in rows if (each := row["eval/confirmed_return"])]
+    assert summary["best_eval_return"] == pytest.approx(max(confirmed))
+    assert evaluations[0] not in confirmed  # those of other seeds
     assert summary["eval_return"] == pytest.approx(evaluations[-1])
 
     flags = (folder / "flags.txt").read_text().splitlines()

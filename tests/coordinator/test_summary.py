@@ -1,5 +1,6 @@
 """The summary of a run and the tables at its end."""
 
+import dataclasses
 import io
 import json
 import math
@@ -77,9 +78,13 @@ def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -
 
 def shown(result: Result, **happened: Any) -> list[list[str]]:
     """The words of each line that is printed at the end of a run."""
-    text = io.StringIO()
     history = History(start_seconds=2.5, **happened)
-    summary = summarize(Config(), result, history, total_seconds=24.0)
+    return lines_of(summarize(Config(), result, history, total_seconds=24.0))
+
+
+def lines_of(summary: dict[str, Any]) -> list[list[str]]:
+    """The words of each line of the tables."""
+    text = io.StringIO()
     show(Console(file=text, width=200), summary, pathlib.Path("runs/x"))
     table = str.maketrans(dict.fromkeys("│┃┏┓┗┛━┳┻┡┩╇├┤─┼└┘┴", " "))
     return [line.translate(table).split() for line in text.getvalue().splitlines()]
@@ -94,6 +99,17 @@ def test_the_tables_say_what_each_worker_and_server_did() -> None:
     [second] = [line for line in servers if line[:1] == ["1"]]
     assert " ".join(second) == "1 71 60 1 4 kB 900 B 0.2 s"
     assert ["everything", "is", "in", "runs/x"] in lines
+
+
+@pytest.mark.parametrize(
+    ("episodes", "said"), [(None, " over 100 further episodes"), (0, "")], ids=str
+)
+def test_the_best_is_shown_with_what_has_confirmed_it(episodes: int | None, said: str) -> None:
+    config = Config.from_values({"confirm_episodes": episodes})
+    result = dataclasses.replace(make_result(1), best_return=488.25)
+    summary = summarize(config, result, History(start_seconds=2.5), total_seconds=24.0)
+    assert f"best evaluation 488.2{said}" in {" ".join(line) for line in lines_of(summary)}
+    assert not any("further" in line for line in shown(make_result(1)))
 
 
 def test_recoveries_are_shown_where_there_were_some() -> None:

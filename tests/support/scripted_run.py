@@ -37,20 +37,23 @@ class ScriptedRun:
         self._evaluations = iter(evaluations)
         self._waiting: collections.deque[Outcome] = collections.deque()
         self._counters = Counters(0, 0, 0, 0, 0)
-        self.num_evaluations = 0
+        self.num_evaluations = self._num_frozen = 0
         self.tickets: list[Tickets] = []  # of all training closures
         self.train = self.freeze = None
 
     # Of the closures.
 
-    def evaluate(self, episodes: int, freeze: bool) -> None:
-        """A closure that nobody calls."""
+    def evaluate(self, episodes: int, freeze: bool) -> bool:
+        """A closure that nobody calls: whether it freezes."""
+        return freeze
 
     # Of the schedule.
 
     def submit(self, kind: str, function: object, args: Sequence[Any] = (), **_: object) -> None:
         if kind == "train":
             self.tickets.append(Tickets(*map(int, args[0])))
+        elif function:
+            self._num_frozen += 1
         self._waiting.append(Outcome(kind, getattr(self, f"_{kind}")(), tuple(args)))
 
     def outstanding(self, kind: str) -> int:
@@ -79,8 +82,8 @@ class ScriptedRun:
         return State(self.frozen(), self.frozen(), self.frozen(), (), self._counters)
 
     def frozen(self) -> np.ndarray:
-        """Parameters that say which evaluation they were frozen for."""
-        return np.full(3, self.num_evaluations, np.float32)
+        """Parameters that say how many were frozen before, themselves included."""
+        return np.full(3, self._num_frozen, np.float32)
 
     def ledgers(self) -> list[dict[str, Any]]:
         return [{"bytes_in": 1, "bytes_out": 1, "staleness": {}}]

@@ -1,0 +1,58 @@
+"""What follows from evaluations: whether the run is solved, and what is its best checkpoint."""
+
+import numpy as np
+
+from ps_dqn.config import Run
+from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.saving import Saving
+from ps_dqn.telemetry.observer import Observer
+from ps_dqn.telemetry.progress import confirmation_row, evaluation_row
+
+# Evaluations in a row that must reach the target return: one may be luck.
+EVALUATIONS_IN_A_ROW = 3
+
+
+class Judging:
+    """Hears of each evaluation and of its confirmation."""
+
+    def __init__(
+        self,
+        config: Run,
+        target_return: float,
+        evaluations: Evaluations,
+        saving: Saving,
+        observer: Observer,
+    ):
+        self._confirms, self._target_return = config.confirming_episodes > 0, target_return
+        self._evaluations, self._saving, self._observer = evaluations, saving, observer
+        self.last: Evaluation | None = None
+        self._in_a_row = 0
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether enough evaluations in a row have reached the target return."""
+        return self._in_a_row >= EVALUATIONS_IN_A_ROW
+
+    def hear(self, counters: np.ndarray, returns: np.ndarray, seconds: float) -> None:
+        """Takes a part of an evaluation; judges it if that was the last.
+
+        Args:
+            counters: when it was frozen, where this part did so.
+            returns: of its episodes.
+            seconds: of training so far.
+        """
+        evaluation = self._evaluations.on_part(counters, returns)
+        if evaluation is None:
+            return
+        mean = float(evaluation.returns.mean())
+        if evaluation.confirms:
+            self._observer.evaluated(evaluation.counters, confirmation_row(mean, seconds))
+            self._saving.best(evaluation.counters, mean, seconds)
+            return
+        self.last = evaluation
+        self._observer.evaluated(evaluation.counters, evaluation_row(evaluation.returns, seconds))
+        self._in_a_row = self._in_a_row + 1 if mean >= self._target_return else 0
+        if not self._confirms:
+            self._saving.best(evaluation.counters, mean, seconds)
+        elif mean > self._saving.best_return:  # one that is as good was confirmed by more
+            self._evaluations.confirm()
