@@ -134,8 +134,9 @@ def print_help(
                 textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
             )
         lines.append("")
-    presets = ", ".join(sorted(path.stem for path in PRESETS.glob("*.flags")))
-    lines.append(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {presets}")
+    if "flagfile" in values:
+        names = ", ".join(preset.all_names())
+        lines.append(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {names}")
     show("\n".join(lines))
 
 

@@ -10,6 +10,52 @@ from ps_dqn.flags import command_line, experiment
 from ps_dqn.kubernetes import names
 from ps_dqn.kubernetes.names import Place
 
+# What is asked of a run that is there, and the flags of that.
+PLACE = ("name", "namespace", "context")
+COMMANDS = {
+    "status": ("Shows how the roles of a run on Kubernetes are.", PLACE),
+    "logs": ("Shows what a role of a run says.", (*PLACE, "role", "follow", "tail")),
+    "stop": (
+        "Deletes what was launched of a run; the volume with its results is kept.",
+        (*PLACE, "delete_data"),
+    ),
+    "resize": (
+        "Changes the number of workers of a run, which goes on with those.",
+        (*PLACE, "workers", "output"),
+    ),
+}
+
+
+def define(command: str) -> absl_flags.FlagValues:
+    """The flags of one of `COMMANDS`."""
+    values = absl_flags.FlagValues()
+    define_place(values)
+    if command == "logs":
+        absl_flags.DEFINE_enum(
+            "role", "coordinator", [*names.ROLES], "Whose logs.", flag_values=values
+        )
+        absl_flags.DEFINE_bool("follow", True, "Wait for what comes.", flag_values=values)
+        absl_flags.DEFINE_integer(
+            "tail", 100, "How much of what was said before (lines).", 0, flag_values=values
+        )
+    elif command == "stop":
+        absl_flags.DEFINE_bool(
+            "delete_data",
+            False,
+            "Delete the volume too: checkpoints, metrics and logs.",
+            flag_values=values,
+        )
+    elif command == "resize":
+        absl_flags.DEFINE_integer("workers", None, "Workers (pods).", 1, flag_values=values)
+        absl_flags.DEFINE_string(
+            "output",
+            "",
+            "Folder of the run's overlay, which is changed too, where it is here. Default: "
+            "launch/ and the name.",
+            flag_values=values,
+        )
+    return values
+
 
 def define_place(values: absl_flags.FlagValues) -> None:
     """The flags that say which run, and where it is."""

@@ -1,7 +1,7 @@
 """Runs on Kubernetes: `python -m ps_dqn.launch k8s --name=… --workers=… --ps=… --image=…`.
 
 What it writes is a small Kustomize overlay and the manifests that it is made of, for people to read
-and keep. Kustomize renders it and kubectl applies it.
+and keep. Kustomize renders it and kubectl applies it. Other commands are about a run that is there.
 """
 
 import re
@@ -14,12 +14,14 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, launching, naming
-from ps_dqn.kubernetes import folder, kubectl
+from ps_dqn.flags import command_line, experiment, launched, launching, naming
+from ps_dqn.kubernetes import control, folder, kubectl, running
 from ps_dqn.kubernetes.kubectl import KubectlError
+from ps_dqn.kubernetes.names import Place
 from ps_dqn.kubernetes.plan import Launch
 from ps_dqn.run import signals
 
+SUMMARY = "Writes the Kubernetes manifests of one run, a Kustomize overlay, and applies them."
 # What Kubernetes says of another image in a Job; and what flags and counts want too, which tasks
 # read when they start.
 IMMUTABLE = "field is immutable"
@@ -31,27 +33,67 @@ TO_CHANGE = (
 
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and does what it says; returns the exit code."""
-    values = launching.define()
-    experiment.define(values)
+    command = argv[1] if len(argv) > 1 else ""
+    if command in launched.COMMANDS:
+        values, (summary, names) = launched.define(command), launched.COMMANDS[command]
+        topics: dict[str, Sequence[str]] = {"The run, and what is asked of it.": names}
+    else:
+        values, summary = launching.define(), f"{SUMMARY} Then: {', '.join(launched.COMMANDS)}."
+        experiment.define(values)
+        topics = {**launching.TOPICS}
     if command_line.asks_for_help(argv):
-        command_line.print_help(
-            values,
-            "python -m ps_dqn.launch k8s",
-            "Writes the Kubernetes manifests of one run, a Kustomize overlay, and applies them.",
-            launching.TOPICS,
-        )
+        program = f"python -m ps_dqn.launch {command if command in launched.COMMANDS else 'k8s'}"
+        command_line.print_help(values, program, summary, topics)
         return 0
     try:
-        if argv[1:2] != ["k8s"]:
+        if command not in ("k8s", *launched.COMMANDS):
             called = naming.this_program("python -m ps_dqn.launch k8s")
-            raise UsageError(f"say where to launch: {called} --name=… --workers=… --ps=…")
+            raise UsageError(
+                f"say what to do: {called} --name=… --workers=… --ps=…, or "
+                f"{', '.join(launched.COMMANDS)} of a run that is there"
+            )
         command_line.parse(values, [argv[0], *argv[2:]])
-        return _launch(launching.read(values))
+        if command == "k8s":
+            return _launch(launching.read(values))
+        _do(command, values)
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
     except KubectlError as error:
         print(f"error: {error}", file=sys.stderr)
         return signals.FAILED
+    return 0
+
+
+def _do(command: str, values: absl_flags.FlagValues) -> None:
+    """Does what is asked of a run that is there."""
+    place = launched.read_place(values)
+    if command == "status":
+        from ps_dqn.kubernetes import status  # which imports more
+
+        status.show(running.read(place))
+    elif command == "logs":
+        control.logs(running.read(place), values.role, values.follow, values.tail)
+    elif command == "stop":
+        control.stop(place, values.delete_data)
+    else:
+        _resize(place, values)
+
+
+def _resize(place: Place, values: absl_flags.FlagValues) -> None:
+    if not values.workers:
+        raise UsageError(f"--workers is missing; it says: {values['workers'].help}")
+    run, workers = running.read(place), values.workers
+    control.check_resizable(run, workers)
+    with tempfile.NamedTemporaryFile("w", suffix=".flags") as file:
+        file.write(run.experiment)
+        file.flush()
+        launched.read_experiment([f"--flagfile={file.name}"], workers, f"--workers={workers}: ")
+    control.resize(run, workers)
+    output = Path(values.output or f"launch/{place.name}")
+    if folder.set_workers(output, workers):
+        print(f"{output}: says {workers} workers now")
+    else:
+        print(f"where {place.name} is launched again, say --workers={workers}")
 
 
 def _launch(run: Launch) -> int:
@@ -91,14 +133,6 @@ def _apply_command(run: Launch) -> list[str]:
     return run.place.kubectl_anywhere("apply", "--kustomize", str(run.output))
 
 
-def _stop_command(run: Launch) -> list[str]:
-    kinds = ["job", "statefulset", *([run.overlay] if run.overlay in ("jobset", "tfjob") else [])]
-    # In the foreground it returns when the pods are gone: a coordinator that is started before that
-    # would write to the run directory beside the old one.
-    place = run.place
-    return [*place.kubectl("delete", ",".join(kinds)), place.selector(), "--cascade=foreground"]
-
-
 def _apply(run: Launch) -> None:
     try:
         kubectl.run(_apply_command(run))
@@ -111,32 +145,29 @@ def _apply(run: Launch) -> None:
             raise
         # Before that word kubectl prints the whole of the new object.
         text = re.sub(f"Invalid value: .*(?={IMMUTABLE})", "", text)
-        raise KubectlError(f"{text}; {TO_CHANGE}: {shlex.join(_stop_command(run))}") from None
+        raise KubectlError(f"{text}; {TO_CHANGE}: {run.place.launch('stop')}") from None
 
 
 def _what_next(run: Launch) -> str:
     """What a person may want to do now, as commands."""
     place, output = run.place, str(run.output)
-    logs = [*place.kubectl("logs", "--follow", "--tail=-1"), place.selector("coordinator")]
     board = place.kubectl("port-forward", f"service/{place.name}-tensorboard", "6006")
     if run.apply:
         steps = {
-            "watch its pods": [*place.kubectl("get", "pods", "--watch"), place.selector()],
-            "read the coordinator's log": logs,
-            "open TensorBoard at http://localhost:6006": board,
-            f"stop it; {TO_CHANGE}": _stop_command(run),
-            "delete it, its volume and all results": place.kubectl_anywhere(
-                "delete", "--kustomize", output
-            ),
+            "see how it is": place.launch("status"),
+            "follow the coordinator's log": place.launch("logs"),
+            "open TensorBoard at http://localhost:6006": shlex.join(board),
+            f"stop it; {TO_CHANGE}": place.launch("stop"),
+            "delete it, its volume and all results": f"{place.launch('stop')} --delete_data",
         }
     else:
         make = place.kubectl_anywhere("create", "namespace", place.namespace)
         steps = {
-            "look at it": ["kubectl", "kustomize", output],
-            "make the namespace, if need be": make,
-            "apply it": _apply_command(run),
+            "look at it": shlex.join(["kubectl", "kustomize", output]),
+            "make the namespace, if need be": shlex.join(make),
+            "apply it": shlex.join(_apply_command(run)),
         }
-    return "\n".join(f"{what}:\n  {shlex.join(words)}" for what, words in steps.items())
+    return "\n".join(f"{what}:\n  {command}" for what, command in steps.items())
 
 
 if __name__ == "__main__":

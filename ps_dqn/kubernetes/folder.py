@@ -1,6 +1,7 @@
 """The folder of a run's overlay: it has all that is applied, so it can be kept and moved."""
 
 import pathlib
+import re
 import shutil
 
 from ps_dqn import k8s
@@ -62,3 +63,16 @@ def write(run: Launch, folder: pathlib.Path) -> None:
     for name, content in run.patches:
         (folder / PATCHES).mkdir(exist_ok=True)
         (folder / PATCHES / name).write_bytes(content)
+
+
+def set_workers(folder: pathlib.Path, workers: int) -> bool:
+    """Has the overlay in a folder say another number of workers; False where there is none."""
+    file = folder / KUSTOMIZATION
+    if not file.exists():
+        return False
+    text, changed = re.subn(
+        r"(\{name: worker, count: )\d+", rf"\g<1>{workers}", file.read_text(encoding="utf-8")
+    )
+    if changed:
+        file.write_text(text, encoding="utf-8")
+    return bool(changed)

@@ -18,8 +18,8 @@ COMPONENTS = ("jobset", "tfjob")
 PART_OF = "app.kubernetes.io/part-of=ps-dqn"
 INSTANCE = "app.kubernetes.io/instance"
 COMPONENT = "app.kubernetes.io/component"
-# An annotation of the ConfigMap `cluster`: which manifests the run is made of.
-OVERLAY = "ps-dqn/overlay"
+# An annotation of the ConfigMap `cluster`: the folders of manifests that the run is made of.
+MADE_OF = "ps-dqn/made-of"
 # Characters of a DNS label, and of a DNS subdomain.
 MOST_CHARACTERS, MOST_OF_SUBDOMAIN = 63, 253
 # What a run is called becomes names of Services, which begin with a letter (RFC 1035), and labels.

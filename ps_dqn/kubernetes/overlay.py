@@ -2,7 +2,7 @@
 
 import json
 
-from ps_dqn.kubernetes.names import COMPONENT, COMPONENTS, INSTANCE, OVERLAY, ROLES
+from ps_dqn.kubernetes.names import COMPONENT, COMPONENTS, INSTANCE, MADE_OF, ROLES
 from ps_dqn.kubernetes.plan import Image, Launch, Storage
 
 FLAGFILE = "experiment.flags"
@@ -27,7 +27,7 @@ def folders(run: Launch) -> list[str]:
 def text(run: Launch) -> str:
     """The overlay's kustomization."""
     # Strings are JSON, which YAML reads as they are: a tag may look like a number.
-    name = json.dumps(run.place.name)
+    name, made_of = json.dumps(run.place.name), json.dumps(" ".join(folders(run)))
     is_own = run.overlay not in ("base", *COMPONENTS)
     resources = f"overlays/{run.overlay}" if is_own else "base"
     components = "".join(f"  - {MANIFESTS}/components/{each}\n" for each in _components(run))
@@ -57,7 +57,7 @@ patches:
   - target: {{kind: ConfigMap, name: cluster}}
     patch: |-
       - {{op: replace, path: /data/RUN, value: {name}}}
-      - {{op: add, path: /metadata/annotations, value: {{{OVERLAY}: {run.overlay}}}}}
+      - {{op: add, path: /metadata/annotations, value: {{{MADE_OF}: {made_of}}}}}
   - target: {{kind: Namespace}} # deleting this run must not take the namespace's others with it
     patch: |-
       {{$patch: delete, apiVersion: v1, kind: Namespace, metadata: {{name: any}}}}

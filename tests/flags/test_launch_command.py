@@ -16,7 +16,6 @@ from ps_dqn import launch
 from ps_dqn.flags import launching
 
 COUNTS = ("--workers=3", "--ps=2", "--image=ps-dqn:1", "--env_id=CartPole-v1")
-INSTANCE = "app.kubernetes.io/instance"
 
 
 @pytest.fixture(autouse=True)
@@ -88,15 +87,14 @@ def test_apply_calls_kubectl_and_says_what_to_do_next(
     out, err = capfd.readouterr()
     assert err == "Warning: it is old\n"
     assert "job.batch/mine-coordinator created\n" in out
-    commands = [line.strip() for line in out.splitlines() if line.startswith("  kubectl ")]
-    ours = f"--namespace=ours --selector={INSTANCE}=mine"
-    start = "kubectl --context=kind-lab"
+    commands = [line.strip() for line in out.splitlines() if line.startswith("  ")]
+    ours = "--name=mine --namespace=ours --context=kind-lab"
     assert commands == [
-        f"{start} get pods --watch {ours}",
-        f"{start} logs --follow --tail=-1 {ours},app.kubernetes.io/component=coordinator",
-        f"{start} port-forward service/mine-tensorboard 6006 --namespace=ours",
-        f"{start} delete job,statefulset,jobset {ours} --cascade=foreground",
-        f"{start} delete --kustomize launch/mine",
+        f"python -m ps_dqn.launch status {ours}",
+        f"python -m ps_dqn.launch logs {ours}",
+        "kubectl --context=kind-lab port-forward service/mine-tensorboard 6006 --namespace=ours",
+        f"python -m ps_dqn.launch stop {ours}",
+        f"python -m ps_dqn.launch stop {ours} --delete_data",
     ]
     assert "a Job that is there cannot be changed" in out
 
@@ -121,12 +119,13 @@ IMMUTABLE = (
     [
         ("warning\nerror: connection refused", ["connection refused"]),
         ("", ["exit code 3"]),
+        ('Error: namespaces "ps-dqn" not found', ["kubectl create namespace ps-dqn"]),
         (
             IMMUTABLE,
             [
                 'The Job "mine-coordinator" is invalid: spec.template: field is immutable',
                 "stop it and launch it again",
-                f"kubectl delete job,statefulset --namespace=ps-dqn --selector={INSTANCE}=mine",
+                "python -m ps_dqn.launch stop --name=mine --namespace=ps-dqn",
             ],
         ),
     ],
@@ -266,7 +265,7 @@ def test_a_run_without_a_place_is_refused(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit) as caught:
         launch.main(["launch", "--name=mine", *COUNTS])
     assert caught.value.code == 2
-    assert "say where to launch" in capsys.readouterr().err
+    assert "say what to do: python -m ps_dqn.launch k8s" in capsys.readouterr().err
 
 
 def test_it_is_a_command(elsewhere: pathlib.Path) -> None:
