@@ -4,15 +4,30 @@ import contextlib
 import os
 import pathlib
 import sys
-import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from absl import flags as absl_flags
 
 from ps_dqn.flags import naming, preset
+from ps_dqn.flags.help_text import asks_for_help, print_help, show
 from ps_dqn.flags.preset import PRESETS
 from ps_dqn.run.signals import INTERRUPTED, WRONG_USAGE
+
+__all__ = [
+    "PRESETS",
+    "UnknownFlagError",
+    "as_flagfile",
+    "asks_for_help",
+    "new_flags",
+    "parse",
+    "parse_over",
+    "presets",
+    "print_help",
+    "refuse",
+    "run_main",
+    "show",
+]
 
 LARGEST_FLAGFILE = 1_000_000  # bytes
 
@@ -99,53 +114,6 @@ def parse_over(flagfile: pathlib.Path, values: absl_flags.FlagValues, argv: Sequ
     parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
 
 
-def asks_for_help(argv: Sequence[str]) -> bool:
-    """Whether a person asks what the flags are."""
-    return any(word in ("--help", "-h", "-help", "--helpfull") for word in argv[1:])
-
-
-def print_help(
-    values: absl_flags.FlagValues,
-    program: str,
-    summary: str,
-    topics: Mapping[str, Sequence[str]],
-) -> None:
-    """Prints the flags by topic.
-
-    Args:
-        values: where the flags are defined.
-        program: how it is called as a module.
-        summary: one line that says what it does.
-        topics: a title and the names of its flags.
-    """
-    width, indent = min(100, _columns()), " " * 6
-    lines = [f"{naming.this_program(program)} [--flag=value …]", "", summary, ""]
-    for title, names in topics.items():
-        lines.append(title)
-        for name in names:
-            flag = values[name]
-            default = (flag.default_as_str or "none").strip("'") or "none"
-            choices = getattr(flag.parser, "enum_values", None)
-            shown = f"--[no]{name}" if flag.boolean else f"--{name}"
-            detail = f" [{'|'.join(choices)}]" if choices else ""
-            lines.append(f"  {shown}{detail} (default {default})")
-            text = flag.help.removeprefix(f"<{'|'.join(choices)}>: ") if choices else flag.help
-            lines.append(
-                textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
-            )
-        lines.append("")
-    if "flagfile" in values:
-        names = ", ".join(preset.all_names())
-        lines.append(f"--flagfile=PATH reads flags from a file; presets in {PRESETS}: {names}")
-    show("\n".join(lines))
-
-
-def show(text: str) -> None:
-    """Prints a text for a reader who need not read all of it, as `head` does."""
-    with contextlib.suppress(BrokenPipeError):
-        print(text, flush=True)
-
-
 def presets(values: absl_flags.FlagValues) -> list[str]:
     """The presets that a parsed command line begins with, one by one."""
     return preset.complete(values.preset or [], values.env_id)
@@ -227,10 +195,3 @@ def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
         raise absl_flags.Error(f"--flagfile={path}: has no flag in it")
     for name in _values_of("flagfile", lines):
         _check_flagfile(pathlib.Path(name).expanduser(), [*including, path])
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size().columns
-    except OSError:
-        return 100

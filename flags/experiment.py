@@ -47,9 +47,18 @@ def fields() -> list[dataclasses.Field]:
 def topics() -> dict[str, list[str]]:
     """The topics' titles and the names of their flags, in the order people see them."""
     return {
-        (group.type.__doc__ or "").strip(): [field.name for field in dataclasses.fields(group.type)]
+        _title(group): [field.name for field in dataclasses.fields(group.type)]
         for group in configuration.groups()
     }
+
+
+def topic_words() -> dict[str, str]:
+    """What each topic is asked for by, and its title."""
+    return {group.name: _title(group) for group in configuration.groups()}
+
+
+def _title(group: configuration.Group) -> str:
+    return (group.type.__doc__ or "").strip()
 
 
 def _define_one(

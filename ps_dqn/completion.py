@@ -14,7 +14,7 @@ from absl import flags as absl_flags
 
 from ps_dqn import commands
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line
+from ps_dqn.flags import command_line, preset
 
 # A flag in a program's help: whether it has a negative, its name, its values.
 _FLAG = re.compile(r"^  --(?P<negative>\[no\])?(?P<name>\w+)(?: \[(?P<values>[^]]+)\])? \(", re.M)
@@ -69,11 +69,10 @@ def _flags_of(program: commands.Program) -> list[Flag]:
     found = []
     for match in _FLAG.finditer(said.getvalue()):
         name, is_switch = match["name"], match["negative"] is not None
-        found.append(
-            Flag(name, not is_switch, match["values"].split("|") if match["values"] else ())
-        )
+        choices = match["values"].split("|") if match["values"] else []
+        found.append(Flag(name, not is_switch, preset.all_names() if name == "preset" else choices))
         if is_switch:
-            found.append(Flag(f"no{name}", False, ()))
+            found.append(Flag(f"no{name}", False, []))
     return found
 
 

@@ -45,6 +45,8 @@ def completed(script: pathlib.Path, *words: str) -> list[str]:
         (["ps-dqn", "train", "--loss", "="], ["huber", "squared", "log_cosh"]),
         (["ps-dqn", "train", "--loss", "=", "hu"], ["huber"]),
         (["ps-dqn", "train", "--gamma", "=", "0"], []),
+        (["ps-dqn", "train", "--preset", "=", "rai"], ["rainbow"]),
+        (["ps-dqn", "launch", "k8s", "--preset", "=", "rainbow,lun"], ["rainbow,lunarlander"]),
         (["ps-dqn", "worker", "--task"], ["--task_index="]),
         (["ps-dqn", "worker", "--los"], []),
         (["ps-dqn", "evaluate", "--gamma=1", "--check"], ["--checkpoint="]),

@@ -18,19 +18,32 @@ _STARTED = time.perf_counter()
 
 FILE_FLAGS = ("run_dir", "resume", "trust_run_dir", "compile_cache")
 HEALTH_FLAGS = ("health_port",)
+PRESET_FLAGS = ("preset", "flagfile")
+# Those that people reach for.
+FIRST_FLAGS = (
+    *("preset", "env_id", "num_workers", "num_ps", "total_env_steps", "target_return"),
+    *("learning_rate", "seed", "run_dir", "resume"),
+)
+# Topics beside the experiment's: the word they are asked for by, their title and their flags.
+TOPICS = {
+    "presets": ("What it begins with.", PRESET_FLAGS),
+    "tasks": ("Where the tasks run.", tasks.PLACEMENT),
+    "files": ("Where the files go.", FILE_FLAGS),
+    "health": ("How it is watched.", HEALTH_FLAGS),
+}
 
 
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and runs it; returns the exit code."""
     lifeline.stop_without_caller()
     values = _define()
-    if command_line.asks_for_help(argv):
-        _print_help(values)
-        return 0
     # Before NumPy is imported: the mathematics is TensorFlow's, and a process with one thread can
     # be forked safely.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
+        if command_line.asks_for_help(argv):
+            _print_help(values, argv)
+            return 0
         folder = _parse(values, argv)
         config = experiment.read(values)
         placement = tasks.read_placement(values)
@@ -120,17 +133,15 @@ def _experiment_flags() -> list[str]:
     return [name for names in experiment.topics().values() for name in names]
 
 
-def _print_help(values: absl_flags.FlagValues) -> None:
+def _print_help(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
     command_line.print_help(
         values,
         "python -m ps_dqn.coordinator",
         "Trains a deep Q-network on a parameter-server cluster; on this machine by default.",
-        {
-            **experiment.topics(),
-            "Where the tasks run.": tasks.PLACEMENT,
-            "Where the files go.": FILE_FLAGS,
-            "How it is watched.": HEALTH_FLAGS,
-        },
+        {**experiment.topics(), **dict(TOPICS.values())},
+        argv,
+        FIRST_FLAGS,
+        {**experiment.topic_words(), **{word: title for word, (title, _) in TOPICS.items()}},
     )
 
 

@@ -5,15 +5,16 @@ import subprocess
 import sys
 
 import pytest
+from support.command_lines import only_error
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator import __main__
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import experiment
 
 
 def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
     ended = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "ps_dqn.coordinator", "--help"],
+        [sys.executable, "-X", "importtime", "-m", "ps_dqn.coordinator", "--help=all"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -26,39 +27,72 @@ def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
     _assert_help_goes_by_topic(ended.stdout)
 
 
+def _topics() -> dict[str, list[str]]:
+    topics = {**experiment.topics(), **dict(__main__.TOPICS.values())}
+    return {title: list(names) for title, names in topics.items()}
+
+
+def _shown(text: str) -> list[str]:
+    return re.findall(r"^  --(?:\[no\])?(\w+)", text, re.MULTILINE)
+
+
 def _assert_help_goes_by_topic(text: str) -> None:
-    topics = {
-        **experiment.topics(),
-        "Where the tasks run.": list(tasks.PLACEMENT),
-        "Where the files go.": list(__main__.FILE_FLAGS),
-        "How it is watched.": list(__main__.HEALTH_FLAGS),
-    }
+    topics = _topics()
     lines = text.splitlines()
     shown: dict[str, list[str]] = {}
     for line in lines:
         if line in topics:
             shown[line] = []
-        elif flag := re.match(r"  --(?:\[no\])?(\w+)", line):
-            shown[list(shown)[-1]].append(flag[1])
+        elif flags := _shown(line):
+            shown[list(shown)[-1]] += flags
     assert shown == topics
     assert list(shown) == list(topics)
-    *flags, flagfile = lines
-    assert max(len(line) for line in flags) <= 100
-    presets = sorted(path.stem for path in command_line.PRESETS.glob("*.flags"))
-    assert flagfile.endswith(", ".join(presets))
+    assert max(len(line) for line in lines) <= 100
 
 
-@pytest.mark.parametrize("word", ["--help", "-h", "-help", "--helpfull"])
-def test_ways_to_ask_for_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["program", "--gamma=abc", word]) == 0
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert __main__.main(["program", *words]) == 0
+    return capsys.readouterr().out
 
-    _assert_help_goes_by_topic(capsys.readouterr().out)
+
+@pytest.mark.parametrize("word", ["--help=all", "-h=all", "-help=all", "--helpfull"])
+def test_ways_to_ask_for_all(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _assert_help_goes_by_topic(asked(capsys, "--gamma=abc", word))
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "-help"])
+def test_help_begins_with_what_people_reach_for(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = asked(capsys, "--gamma=abc", word)
+    assert _shown(text) == list(__main__.FIRST_FLAGS)
+    assert len(_shown(text)) == 10
+    assert "--help=all shows all flags" in text
+    listed = dict(re.findall(r"^  (\w+) +(\w.*)$", text, re.MULTILINE))
+    assert list(listed.values()) == list(_topics())
+    for topic, title in listed.items():
+        of_topic = asked(capsys, f"--help={topic}")
+        assert _shown(of_topic) == _topics()[title]
+        assert title in of_topic.splitlines()
+
+
+def test_help_of_one_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _shown(asked(capsys, "--help=gamma")) == ["gamma"]
+    assert _shown(asked(capsys, "--help=--gamma")) == ["gamma"]
+
+
+def test_help_of_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        __main__.main(["program", "--help=repaly"])
+    assert caught.value.code == 2
+    assert only_error(capsys.readouterr().err) == (
+        "--help=repaly: there is no such topic or flag; did you mean replay? --help lists the "
+        "topics"
+    )
 
 
 def test_help_says_defaults_choices_and_units(capsys: pytest.CaptureFixture[str]) -> None:
-    __main__.main(["program", "--help"])
-
-    text = capsys.readouterr().out
+    text = asked(capsys, "--help=all")
     gamma, sizes = Config().learning.gamma, Config().network.hidden_sizes
     assert f"  --gamma (default {gamma})\n      Discount per environment step.\n" in text
     assert (

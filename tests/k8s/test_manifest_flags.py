@@ -153,7 +153,7 @@ def _defined_flags(module: str) -> set[str]:
         core_plugin.CorePluginLoader().define_flags(parser)
         text = parser.format_help()
     else:
-        command = [sys.executable, "-m", module, "--help"]
+        command = [sys.executable, "-m", module, "--help=all"]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"^ *--(?:\[no\])?(\w+)", text, re.MULTILINE))
 
