@@ -62,6 +62,19 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
     return folder
 
 
+def named_first(argv: Sequence[str]) -> list[str]:
+    """A command line whose first word may be the run's folder, without a flag.
+
+    Raises:
+        UsageError: the folder is said twice.
+    """
+    if len(argv) < 2 or argv[1].startswith("-"):
+        return list(argv)
+    if any(word.lstrip("-").partition("=")[0] == "run_dir" for word in argv[2:]):
+        raise UsageError(f"--run_dir: the run's folder is said twice, as {argv[1]!r} too")
+    return [argv[0], f"--run_dir={argv[1]}", *argv[2:]]
+
+
 def read(
     folder: pathlib.Path, checkpoint: str = "best", trust: bool = False
 ) -> tuple[Config, "Checkpoint"]:

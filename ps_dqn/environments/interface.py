@@ -58,8 +58,12 @@ class Interface:
         return shape[: len(shape) - rank]
 
     def to_json(self) -> str:
-        """As the file has it."""
-        return json.dumps(self.as_dict(), indent=2) + "\n"
+        """As the file has it, one topic a line."""
+        lines = [
+            f"  {json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
+            for name, value in self.as_dict().items()
+        ]
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values."""

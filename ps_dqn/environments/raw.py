@@ -4,6 +4,7 @@ Shapes: B observations, k frames where they are stacked.
 """
 
 import dataclasses
+import math
 import re
 from typing import Any
 
@@ -22,7 +23,7 @@ class Input:
     """One array of an observation.
 
     Attributes:
-        name: of it: `observation`, or that and a part's name, joined by a dot.
+        name: of it: `observation`, or that and a part's name, joined by `_`.
         shape: of one frame, as the environment has it.
         dtype: the environment's, or a smaller one that holds what is kept of it.
         starts: what numbers of things are counted from, one after the other.
@@ -56,8 +57,7 @@ def inputs(interface: Interface) -> list[Input]:
 
 def _name(part: Part, taken: list[str]) -> str:
     # Letters that all formats of files can have in a name.
-    words = [NAME, re.sub(r"[^A-Za-z0-9_.]", "_", part.name)]
-    name = ".".join(filter(None, words))
+    name = "_".join(filter(None, [NAME, re.sub(r"[^A-Za-z0-9_]", "_", part.name)]))
     while name in taken:
         name += "_"
     return name
@@ -146,3 +146,24 @@ def of_rows(interface: Interface, rows: np.ndarray) -> dict[str, np.ndarray]:
             values = (flat + np.array(each.starts, part.dtype)).astype(part.dtype)
         found[each.name] = values.reshape(*rows.shape[:-1], *each.shape)
     return found
+
+
+def rows_of(interface: Interface, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """What `of_rows` was of.
+
+    Raises:
+        ValueError: the arrays are of other shapes.
+    """
+    wanted, frames = inputs(interface), interface.frames
+    pieces = []
+    for each in wanted:
+        values = np.asarray(arrays[each.name], each.dtype)
+        if values.shape[1:] != (*frames, *each.shape):
+            raise ValueError(f"{each.name} has the shape {values.shape}")
+        if each.part is None:
+            return values
+        flat = values.reshape(len(values), *frames, math.prod(each.shape))
+        if each.starts:
+            flat = (flat - np.array(each.starts, each.dtype)).astype(each.dtype)
+        pieces.append(np.ascontiguousarray(flat).view(np.uint8))
+    return np.concatenate(pieces, axis=-1)

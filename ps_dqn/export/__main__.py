@@ -1,9 +1,11 @@
-"""Hands a run's network to TensorFlow: `python -m ps_dqn.export --run_dir=… --output=…`.
+"""Hands a run's network to other programs: `python -m ps_dqn.export RUN --format=… --output=…`.
 
-It writes the weights of a checkpoint as a `tf.train.Checkpoint` with the layers' names and as
-Keras's `.weights.h5`. It needs the run directory alone.
+It writes the network of a checkpoint as a Keras model, a SavedModel, for LiteRT or as ONNX: from
+what the environment returns to the action that it is given. Or its weights alone. What it wrote it
+reads again, and compares with the run's own network.
 """
 
+import importlib.util
 import os
 import pathlib
 from collections.abc import Sequence
@@ -11,10 +13,17 @@ from collections.abc import Sequence
 from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, run_folder
+from ps_dqn.flags import command_line, run_folder
 from ps_dqn.run import directory
+from ps_dqn.run.signals import WRONG_USAGE
 
-FLAGS = ("run_dir", "trust_run_dir", "checkpoint", "output")
+FLAGS = (
+    *("run_dir", "trust_run_dir", "checkpoint", "format", "output"),
+    *("int8", "num_observations", "observations"),
+)
+FORMATS = ("weights", "keras", "savedmodel", "litert", "onnx")
+# Packages of formats, as they are imported.
+NEEDED = {"litert": ("ai_edge_litert",), "onnx": ("tf2onnx", "onnxruntime")}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,16 +32,15 @@ def main(argv: Sequence[str]) -> int:
     if command_line.asks_for_help(argv):
         command_line.print_help(
             values,
-            "python -m ps_dqn.export",
-            "Writes a run's network as a tf.train.Checkpoint and as Keras weights.",
+            "python -m ps_dqn.export [RUN]",
+            "Writes a run's network for other programs.",
             {"What to write.": FLAGS},
         )
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        folder = run_folder.parse(values, argv)
-        if not values.output:
-            raise UsageError("--output=: name the folder to write to")
+        folder = run_folder.parse(values, run_folder.named_first(argv))
+        _check(values)
         return _export(values, folder)
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
@@ -40,36 +48,96 @@ def main(argv: Sequence[str]) -> int:
 
 def _define() -> absl_flags.FlagValues:
     values = run_folder.new_flags("write")
+    absl_flags.DEFINE_enum(
+        "format",
+        "weights",
+        list(FORMATS),
+        "weights: the layers' weights alone, for TensorFlow and Keras; or the whole way from raw "
+        "observations to actions, as a Keras model (keras), a SavedModel for TensorFlow Serving "
+        "(savedmodel), for LiteRT (litert) or as ONNX (onnx).",
+        flag_values=values,
+    )
     absl_flags.DEFINE_string(
         "output", "", "The folder to write to; it is made if need be.", flag_values=values
+    )
+    absl_flags.DEFINE_enum(
+        "int8",
+        "none",
+        ["none", "dynamic", "full"],
+        "With --format=litert: weights of 8 bits (dynamic), and numbers between layers too, whose "
+        "ranges are found by the observations (full). How many actions stay the same is printed.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "num_observations",
+        1000,
+        "Observations that are played in the run's environment, to compare what was written with "
+        "the run's own network (observations).",
+        1,
+        flag_values=values,
+    )
+    absl_flags.DEFINE_string(
+        "observations",
+        "",
+        "File of observations to compare on instead, which another export has left beside its "
+        "network: then the environment is not needed.",
+        flag_values=values,
     )
     return values
 
 
+def _check(values: absl_flags.FlagValues) -> None:
+    """Refuses what cannot be written."""
+    form = values.format
+    if not values.output:
+        raise UsageError("--output=: name the folder to write to")
+    if values.int8 != "none" and form != "litert":
+        raise UsageError(
+            f"--int8={values.int8}: has no effect with --format={form}; leave it out, or say "
+            f"--format=litert"
+        )
+    for name in ("observations", "num_observations"):
+        if values[name].present and form == "weights":
+            raise UsageError(f"--{name}={values[name].value}: has no effect with --format=weights")
+    if values.observations and values["num_observations"].present:
+        raise UsageError(
+            f"--num_observations={values.num_observations}: has no effect with --observations, "
+            f"whose file has as many as it has; leave it out"
+        )
+    missing = [name for name in NEEDED.get(form, ()) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f'--format={form}: needs {" and ".join(missing)}: pip install "ps-dqn[export]"'
+        )
+
+
 def _export(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     from ps_dqn.run import terminal
-    from ps_dqn.run.checkpoints import Checkpoints
 
-    config, output = experiment.read(values), pathlib.Path(values.output)
-    checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
-    checkpoint = checkpoints.find(values.checkpoint)
+    config, checkpoint = run_folder.of_values(values, folder)
+    output = pathlib.Path(values.output).expanduser()
+    given = pathlib.Path(values.observations).expanduser() if values.observations else None
+    if given and not given.is_file():
+        raise UsageError(f"--observations={given}: there is no such file")
     try:
         output.mkdir(parents=True, exist_ok=True)
         console = terminal.redirect_to(folder / directory.LOGS / "export.log")
     except OSError as error:
         raise UsageError(f"--output={output}: {error.filename}: {error.strerror}") from None
-    from ps_dqn import environments, networks
-    from ps_dqn.networks import weights
 
-    environment = environments.describe(config.environment)
-    network = networks.build(config.network, config.value, environment, config.run.seed)
-    network.assign(checkpoint.state.average)
-    files = weights.save(network.as_keras(), output)
-    env_steps = checkpoint.state.counters.env_steps
-    terminal.say(console, f"{checkpoint.path.name} of {env_steps:,} env steps, its average:")
-    for path in files:
-        terminal.say(console, f"  {path}")
-    return 0
+    def say(line: str) -> None:
+        terminal.say(console, line)
+
+    try:
+        from ps_dqn.export import exporting
+
+        wanted = exporting.Wanted(
+            values.format, values.int8, output, values.num_observations, given
+        )
+        return exporting.export(config, folder, checkpoint, wanted, say)
+    except UsageError as error:
+        say(f"error: {error}")  # standard error is the log by now
+        return WRONG_USAGE
 
 
 if __name__ == "__main__":

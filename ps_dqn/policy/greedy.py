@@ -20,7 +20,7 @@ from ps_dqn.policy.plain import plain
 NAME = "greedy_network"
 # Names of inputs and outputs; those of observations are in `raw`.
 MASK, STATE, REWARD = "mask", "state", "reward"
-ACTION, Q_VALUES = "action", "q_values"
+ACTION, Q_VALUES, NEXT_STATE = "action", "q_values", "next_state"
 
 
 def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
@@ -28,12 +28,12 @@ def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
 
     Its inputs and outputs are dictionaries:
 
-    - `observation`, or `observation.PART` for each: as the environment returns it, [B, …] or
+    - `observation`, or `observation_PART` for each: as the environment returns it, [B, …] or
       [B, k, …] where frames are stacked;
     - `mask`, where the environment has masks: which actions are allowed, bool [B, A];
-    - `state` and `reward`, where the network is recurrent: what the call before returned, zeros
-      where an episode begins, float32 [B, S], and what its action paid, float32 [B];
-    - `action`: as the environment takes it; `q_values` float32 [B, C]; and the next `state`.
+    - `state` and `reward`, where the network is recurrent: the `next_state` of the call
+      before, zeros where an episode begins, float32 [B, S], and what its action paid, float32 [B];
+    - `action`: as the environment takes it; `q_values` float32 [B, C]; and `next_state`.
 
     Args:
         network: whose parameters were assigned.
@@ -67,7 +67,7 @@ def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
     outputs[Q_VALUES] = q_values
     if network.state_size:
         done = ops.expand_dims(ops.cast(places[0] + 1, "float32"), -1)
-        outputs[STATE] = ops.concatenate([after[:, :-2], done], axis=-1)
+        outputs[NEXT_STATE] = ops.concatenate([after[:, :-2], done], axis=-1)
     return keras.Model(inputs, outputs, name=NAME)
 
 

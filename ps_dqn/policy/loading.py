@@ -35,9 +35,13 @@ def of_checkpoint(config: Config, folder: pathlib.Path, found: Checkpoint) -> Po
     """The policy of a checkpoint; see `load`."""
     interface = interface_of(config, folder)
     network = network_of(config, interface, found)
+    return Policy(greedy_network(network, interface), interface, source_of(found))
+
+
+def source_of(found: Checkpoint) -> Source:
+    """What is known about a checkpoint's parameters."""
     counters = found.state.counters
-    source = Source(str(found.path), counters.env_steps, counters.updates, found.eval_return)
-    return Policy(greedy_network(network, interface), interface, source)
+    return Source(found.path.name, counters.env_steps, counters.updates, found.eval_return)
 
 
 def interface_of(config: Config, folder: pathlib.Path) -> Interface:

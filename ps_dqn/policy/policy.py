@@ -21,7 +21,7 @@ Arrays = dict[str, np.ndarray]
 class Source:
     """What a policy was made of."""
 
-    path: str  # of the checkpoint
+    checkpoint: str  # name of its file
     env_steps: int  # of training before it
     updates: int
     eval_return: float  # of the evaluation that it was saved for; NaN where there was none
@@ -171,7 +171,7 @@ class Player:
         if interface.recurrent_size:
             arrays = arrays | {greedy.STATE: self._state, greedy.REWARD: self._rewards(reward)}
         outputs = self._policy.outputs(arrays, mask, is_one)
-        self._state = outputs.get(greedy.STATE, self._state).copy()
+        self._state = outputs.get(greedy.NEXT_STATE, self._state).copy()
         self._begins[:] = False
         actions = outputs[greedy.ACTION]
         return actions[0] if is_one else actions

@@ -36,7 +36,7 @@ def test_it_writes_the_average_of_a_checkpoint(name: str, run_dir: pathlib.Path)
     checkpoints.save_best(state(0), 1.0, 200.0)
     checkpoints.save_newest(state(100), 2.0)
     output = run_dir.parent / "new" / "out"
-    words = ("-m", "ps_dqn.export", f"--run_dir={run_dir}", f"--output={output}")
+    words = ("-m", "ps_dqn.export", run_dir, f"--output={output}")
     ended = run_python([*words, f"--checkpoint={name}"], run_dir.parent)
     assert (ended.returncode, ended.stderr) == (0, "")
     file = {"best": "best.npz", "newest": "updates-000000000006.npz"}[name]
@@ -73,12 +73,33 @@ def test_what_is_wrong_is_said_in_one_line(
     assert f"{run_dir}/no: is not the folder of a run" in refused(capsys, f"{run}/no", output)
     assert "--run_dir=: is not the folder of a run" in refused(capsys, output)
     assert "--output=: name the folder to write to" in refused(capsys, run)
+    assert "is said twice" in refused(capsys, f"{run_dir}", run, output)
+    assert f"{run_dir}/no: is not the folder of a run" in refused(capsys, f"{run_dir}/no")
+    assert "--int8=full: has no effect with --format=onnx" in refused(
+        capsys, run, output, "--int8=full", "--format=onnx"
+    )
+    assert "--observations=a.npz: has no effect with --format=weights" in refused(
+        capsys, run, output, "--observations=a.npz"
+    )
+    assert "--num_observations=5: has no effect with --observations" in refused(
+        capsys, run, output, "--format=keras", "--observations=a.npz", "--num_observations=5"
+    )
     none = f"--checkpoint=newest: there is none in {run_dir} yet"
     assert none in refused(capsys, run, output, "--checkpoint=newest")
     assert "--checkpoint=worst" in refused(capsys, run, output, "--checkpoint=worst")
     assert not (run_dir / "out").exists()
     (run_dir / "checkpoints" / "best.npz").write_bytes(b"PK")
     assert "best.npz cannot be read" in refused(capsys, run, output)
+
+
+def test_a_format_names_the_packages_that_it_lacks(
+    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "NEEDED", {"onnx": ("not_installed", "neither")})
+    said = refused(capsys, str(run_dir), "--format=onnx", f"--output={run_dir}/out")
+    assert said == (
+        'error: --format=onnx: needs not_installed and neither: pip install "ps-dqn[export]"\n'
+    )
 
 
 def test_an_output_that_cannot_be_made_is_refused(

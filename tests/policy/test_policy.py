@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-import tensorflow as tf
 from support import kinds_of_runs
 from support.kinds_of_runs import Shown
 
@@ -16,12 +15,18 @@ from ps_dqn.config import Config
 from ps_dqn.environments import interface as interfaces
 from ps_dqn.errors import UsageError
 from ps_dqn.evaluator.checkpoint_player import CheckpointPlayer
+from ps_dqn.export import agreement, observations
 from ps_dqn.networks import heads
 from ps_dqn.policy import greedy, loading
 from ps_dqn.policy.policy import Policy
 from ps_dqn.run.checkpoints import Checkpoints
 
 SEED, EPISODES = 7, 2
+# Kinds of runs that are much like others, or take long.
+REST = {
+    *("impala", "nature", "parts_and_images", "stacked_parts", "tuple", "one_of", "combinations"),
+    *("branching_grid", "hl_gauss", "of_a_user"),
+}
 
 
 def made(kind: str, path: pathlib.Path, **values: Any) -> tuple[Config, pathlib.Path, Policy]:
@@ -47,21 +52,18 @@ class Recorded(CheckpointPlayer):
 
         self._greedy = kept
 
-    def q_values(self, average: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
-        rows, state, _ = map(tf.constant, given)
-        network, parameters = self._network, tf.constant(average)
-        features = network.features(parameters, rows)
-        if network.state_size:
-            with network._holding(parameters):
-                features, _ = network._lstm(features, state)
-        return network.q_values(network.outputs(parameters, features)).numpy()
-
 
 def masks_of(infos: dict[str, Any], policy: Policy) -> np.ndarray | None:
     return np.stack(list(infos["action_mask"])) if policy.interface.spec.has_masks else None
 
 
-@pytest.mark.parametrize("kind", kinds_of_runs.KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind in REST else [])
+        for kind in kinds_of_runs.KINDS
+    ],
+)
 def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:
     config, folder, policy = made(kind, tmp_path)
     checkpoint = Checkpoints(folder / "checkpoints", keep=1).find("best")
@@ -72,13 +74,13 @@ def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:
 
     arguments = json.loads(config.environment.env_kwargs)
     vector = gymnasium.vector.SyncVectorEnv([lambda: Shown(**arguments)] * EPISODES)
-    observations, infos = vector.reset(seed=SEED)
+    seen, infos = vector.reset(seed=SEED)
     player, rewards = policy.player(EPISODES), None
     for numbers, wanted in zip(evaluated.chosen, chosen, strict=True):
-        actions = player.act(observations, rewards, masks_of(infos, policy))
+        actions = player.act(seen, rewards, masks_of(infos, policy))
         assert actions.dtype == vector.single_action_space.dtype
         assert actions.tolist() == wanted.tolist(), numbers
-        observations, rewards, *_, infos = vector.step(actions)
+        seen, rewards, *_, infos = vector.step(actions)
     vector.close()
 
     single, alone, reward = Shown(**arguments), policy.player(), None
@@ -95,8 +97,10 @@ def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:
             given[2] if policy.interface.spec.has_masks else None,
             is_one=False,
         )
-        wanted = evaluated.q_values(checkpoint.state.average, given)
-        np.testing.assert_allclose(outputs["q_values"], wanted, rtol=2e-4, atol=2e-5)
+        met = observations.Met(*given)
+        average = checkpoint.state.average
+        wanted = agreement.wanted(evaluated._network, average, policy.interface, met)
+        np.testing.assert_allclose(outputs["q_values"], wanted["q_values"], rtol=2e-4, atol=2e-5)
 
 
 def test_an_episode_that_begins_forgets_the_one_before(tmp_path: pathlib.Path) -> None:
@@ -151,7 +155,7 @@ def test_what_is_no_observation_is_refused(tmp_path: pathlib.Path) -> None:
     space = parts.interface.own.observation
     space.seed(0)
     for name, wrong in (("cell", 0), ("tools", [[7, 0]]), ("camera", np.full((6, 5, 3), 0.5))):
-        with pytest.raises(ValueError, match=f"observation.{name}"):
+        with pytest.raises(ValueError, match=f"observation_{name}"):
             parts.act({**space.sample(), name: wrong})
     with pytest.raises(ValueError, match="is no observation of"):
         parts.act({"camera": np.zeros((6, 5, 3), np.uint8)})

@@ -1,0 +1,190 @@
+"""What is exported answers as the run's network does, whatever the environment and the network."""
+
+import hashlib
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from support import kinds_of_runs
+
+from ps_dqn.environments import raw
+from ps_dqn.errors import UsageError
+from ps_dqn.export import agreement, exporting, formats, observations
+from ps_dqn.export.exporting import Wanted
+from ps_dqn.policy import loading
+from ps_dqn.run.checkpoints import Checkpoints
+
+# Each has what some format may lack.
+HARD = (
+    *("parts_and_images", "stacked_parts", "impala", "recurrent", "masks", "branching_grid"),
+    *("buttons", "normalized", "iqn", "noisy", "hl_gauss", "nature"),
+)
+
+
+class Run:
+    """A folder of a run, and what its exports say."""
+
+    def __init__(self, kind: str, path: pathlib.Path):
+        self.config = kinds_of_runs.config(kind)
+        self.folder = kinds_of_runs.folder(self.config, path / "run")
+        self.output = path / "out"
+        self.output.mkdir(parents=True)
+        self.checkpoint = Checkpoints(self.folder / "checkpoints", keep=1).find("best")
+        self.said: list[str] = []
+
+    def export(self, form: str, **values: Any) -> int:
+        asked = {"int8": "none", "num_observations": 60, "observations": None} | values
+        wanted = Wanted(form=form, output=self.output, **asked)
+        self.said.clear()
+        return exporting.export(self.config, self.folder, self.checkpoint, wanted, self.said.append)
+
+    def metadata(self) -> dict[str, Any]:
+        return json.loads((self.output / "metadata.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HARD)
+def test_all_formats_answer_alike(kind: str, tmp_path: pathlib.Path) -> None:
+    run = Run(kind, tmp_path)
+    policy = loading.load(run.config, run.folder)
+    for form in formats.FORMATS:
+        assert run.export(form) == 0, run.said
+        assert run.metadata()["agreement"]["same_actions"] == 60
+    # A file that was left is as good as playing, and holds what the policy is asked of.
+    saved = run.output / exporting.MET
+    assert run.export("savedmodel", observations=saved) == 0
+    assert run.said[1] == f"  60 observations of {saved}"
+    with np.load(saved) as data:
+        inputs = {name: data[name] for name in run.metadata()["inputs"]}
+        wanted = {name: data[name] for name in ("action", "q_values")}
+    found = {
+        name: each.numpy()
+        for name, each in policy._outputs(
+            {name: tf.constant(x) for name, x in inputs.items()}
+        ).items()
+    }
+    np.testing.assert_allclose(found["q_values"], wanted["q_values"], rtol=1e-3, atol=1e-4)
+    assert (found["action"] == wanted["action"]).all()
+
+
+def test_what_is_written_beside_it(tmp_path: pathlib.Path) -> None:
+    run = Run("masks", tmp_path)
+    assert run.export("keras") == 0
+    output = run.output
+    assert run.said[0] == "best.npz of 4,321 env steps, its average:"
+    assert "60 of 60 actions as the run's own network" in run.said[3]
+    assert run.said[4:] == [f"  {output}/observations.npz", f"  {output}/metadata.json"]
+    found = run.metadata()
+    assert found["inputs"] == {
+        "observation": {"shape": [None, 4], "dtype": "float32"},
+        "mask": {"shape": [None, 3], "dtype": "bool"},
+    }
+    assert found["outputs"]["action"] == {"shape": [None], "dtype": "int64"}
+    assert found["interface"]["actions"]["values"] == [[2, 3, 4]]
+    assert found["checkpoint"] == {
+        **{"checkpoint": "best.npz", "env_steps": 4321, "updates": 6, "eval_return": 200.0}
+    }
+    assert found["versions"]["keras"]
+    for name, digest in found["sha256"].items():
+        assert hashlib.sha256((output / name).read_bytes()).hexdigest() == digest
+    assert set(found["sha256"]) == {"model.keras", "observations.npz"}
+
+
+def test_what_answers_differently_is_an_error(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run("plain", tmp_path)
+    right = formats.FORMATS["keras"]
+
+    def read(path: pathlib.Path) -> formats.Answer:
+        answer = right.read(path)
+        return lambda inputs: answer({name: -x for name, x in inputs.items()})
+
+    wrong = formats.Format(right.file, right.write, read)
+    monkeypatch.setitem(formats.FORMATS, "keras", wrong)
+    assert run.export("keras") == 1
+    assert run.said[-1] == (
+        f"error: {run.output}/model.keras does not answer as the run's network does: do not use it"
+    )
+    assert not (run.output / "metadata.json").exists()
+
+
+@pytest.mark.slow
+def test_eight_bits_say_how_much_is_left(tmp_path: pathlib.Path) -> None:
+    run = Run("plain", tmp_path)
+    sizes, same = {}, {}
+    for int8 in ("none", "dynamic", "full"):
+        assert run.export("litert", int8=int8) == 0
+        sizes[int8] = (run.output / "model.tflite").stat().st_size
+        found = run.metadata()
+        assert found["int8"] == int8
+        same[int8] = found["agreement"]["same_actions"]
+        said = f"read again: {same[int8]} of 60 actions as the run's own network"
+        assert said in run.said[3]
+        assert (found["agreement"]["largest_difference"] > 1e-3) == (int8 == "full")
+    assert same["none"] == 60
+    assert same["full"] > 40
+
+
+@pytest.mark.parametrize(
+    "kind", ["double_precision_parts", "one_of", "thing", "stacked_parts", "recurrent"]
+)
+def test_inputs_are_what_rows_were(kind: str, tmp_path: pathlib.Path) -> None:
+    run = Run(kind, tmp_path)
+    interface = loading.interface_of(run.config, run.folder)
+    network = loading.network_of(run.config, interface, run.checkpoint)
+    met = observations.play(run.config, network, run.checkpoint.state.average, 20)
+    assert len(met.rows) == len(met.states) == len(met.masks) == 20
+    arrays = raw.of_rows(interface, met.rows)
+    assert [each.name for each in raw.inputs(interface)] == list(arrays)
+    assert (raw.rows_of(interface, arrays) == met.rows).all()
+
+
+def test_ties_are_no_disagreement(tmp_path: pathlib.Path) -> None:
+    run = Run("plain", tmp_path)
+    interface = loading.interface_of(run.config, run.folder)
+    q_values = np.float32([[1, 1, 0], [1, 0.5, 0]])
+    met = observations.Met(np.zeros((2, 4)), np.zeros((2, 0)), np.ones((2, 0), np.bool_))
+    wanted = {"action": np.array([2, 2]), "q_values": q_values}
+    tie = {"action": np.array([3, 2]), "q_values": q_values}
+    other = {"action": np.array([2, 3]), "q_values": q_values}
+    assert agreement.compare(interface, met, wanted, tie).is_exact
+    assert not agreement.compare(interface, met, wanted, other).is_exact
+    off = {"action": wanted["action"], "q_values": q_values + 0.01}
+    found = agreement.compare(interface, met, wanted, off)
+    assert found.same_actions == 2
+    assert not found.is_exact
+
+
+def test_observations_of_something_else_are_refused(tmp_path: pathlib.Path) -> None:
+    interface = loading.interface_of(*_of("masks", tmp_path / "one"))
+    file = tmp_path / "met.npz"
+    file.write_bytes(b"PK")
+    with pytest.raises(UsageError, match=r"--observations=.*met\.npz: cannot be read"):
+        observations.read(file, interface)
+    np.savez(file, observation=np.zeros((5, 4), np.float32))
+    with pytest.raises(UsageError, match="has no array mask"):
+        observations.read(file, interface)
+    np.savez(file, observation=np.zeros((5, 3), np.float32), mask=np.ones((5, 3)))
+    with pytest.raises(UsageError, match="is of another environment"):
+        observations.read(file, interface)
+    np.savez(file, observation=np.zeros((5, 4), np.float32), mask=np.ones((5, 3)))
+    assert observations.read(file, interface).masks.all()
+
+
+def test_without_the_environment_a_file_of_observations_is_asked_for(
+    tmp_path: pathlib.Path,
+) -> None:
+    run = Run("plain", tmp_path)
+    gone = kinds_of_runs.BASE | {"env_id": "no_such_module:Env"}
+    run.config = type(run.config).from_values(gone)
+    with pytest.raises(UsageError, match=r"no_such_module.*; or say --observations=FILE\.npz"):
+        run.export("keras")
+
+
+def _of(kind: str, path: pathlib.Path) -> tuple[Any, pathlib.Path]:
+    run = Run(kind, path)
+    return run.config, run.folder
