@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from absl import flags as absl_flags
 
+from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder, tasks
 
 # What an option may be given as; None leaves it out.
-Option = str | int | float | bool | Sequence[int] | Mapping[str, object] | None
+Option = str | int | float | bool | Sequence[int | str] | Mapping[str, object] | None
 # Flags of the command line that are no options here.
 _NOT_HERE = {"undefok"}
 _PARAMETERS = ("environment", "preset", "callback", "run_dir", "resume", "verbose")
@@ -37,12 +38,28 @@ def env_id(flags: Sequence[str]) -> str:
     Raises:
         UsageError: a value cannot be read.
     """
+    return str(_parsed(flags).env_id)
+
+
+def is_remote(flags: Sequence[str]) -> bool:
+    """Whether a command line's tasks are started elsewhere.
+
+    Raises:
+        UsageError: a value cannot be read, or the cluster cannot be used.
+    """
+    try:
+        return tasks.read_placement(_parsed(flags)).kind == "remote"
+    except ClusterSpecError as error:
+        raise UsageError(str(error)) from None
+
+
+def _parsed(flags: Sequence[str]) -> absl_flags.FlagValues:
     values = _flags()
     try:
         command_line.parse(values, ["train", *flags])
     except absl_flags.Error as error:
         raise UsageError(" ".join(str(error).split())) from None
-    return str(values.env_id)
+    return values
 
 
 def _flags() -> absl_flags.FlagValues:

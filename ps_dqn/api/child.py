@@ -15,6 +15,8 @@ from collections.abc import Sequence
 
 from ps_dqn.cluster import lifeline
 
+# Say that an output is a terminal which is none; Jupyter's kernels are started with the first.
+_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 # Whoever holds on to the output of a process that has ended is given so long (seconds).
 LAST_SECONDS = 5.0
 
@@ -99,7 +101,7 @@ def _environment(held: int, import_path: Sequence[str]) -> dict[str, str]:
     """This process's, with what it imports from: a notebook's or a script's folder, too."""
     paths = [*(path or os.getcwd() for path in sys.path), *import_path]
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in _TERMINAL},
         "PYTHONPATH": os.pathsep.join(paths),
         lifeline.OF_COORDINATOR: str(held),
     }

@@ -30,7 +30,7 @@ class Measures:
     seconds: float
     eval_return: float | None
     train_return: float | None
-    by_name: Mapping[str, float]
+    by_name: Mapping[str, float] = dataclasses.field(repr=False)
 
     @classmethod
     def of_row(cls, row: Mapping[str, str]) -> "Measures":

@@ -68,6 +68,11 @@ def train(
             options["env_id"] = given.env_id
     flags = arguments.words(preset, options)
     env_id = arguments.env_id(flags)
+    if given is not None and given.pickled is not None and arguments.is_remote(flags):
+        raise UsageError(
+            f"environment={given.name}: remote tasks cannot import it: define it in a module that "
+            f"each of them has"
+        )
     folder, is_new = _folder(run_dir, resume, given.name if given else env_id)
     training = _Training(flags, folder, resume, given, verbose)
     try:

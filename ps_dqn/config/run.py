@@ -205,6 +205,13 @@ class Run:
     metrics_period: int = option(
         10_000, "From one row of metrics to the next (environment steps, all workers).", low=1
     )
+    track: str = option(
+        "none",
+        "Where the rows of metrics go beside the run's files: Weights & Biases (wandb) or MLflow "
+        "(mlflow), wherever their own environment variables say. Needs the extra: pip install "
+        '"ps-dqn[wandb]" or "ps-dqn[mlflow]".',
+        choices=("none", "wandb", "mlflow"),
+    )
     log_interval: float = option(
         5.0,
         "From one line to the next where the output is not a terminal (seconds).",

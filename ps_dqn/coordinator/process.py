@@ -25,7 +25,9 @@ from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
+from ps_dqn.telemetry import hyperparameters
 from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.tracking import Tracking
 from ps_dqn.telemetry.vitals import Vitals
 
 
@@ -127,6 +129,8 @@ class _CoordinatorProcess:
         if isinstance(cluster, supervisor.Attended):
             cluster.remember(lambda: self._past.memory(self._vitals.read().counters))
         watchdog = Watchdog(faults, placement, cluster, self._say, self._past.failures)
+        options = hyperparameters.of_flags(command.flagfile)
+        tracking = Tracking(command.config.run.track, command.folder, options, self._say)
         context = run.RunContext(
             command.config,
             prepared.environment,
@@ -141,12 +145,17 @@ class _CoordinatorProcess:
             watchdog,
             snapshots.Snapshots(faults.snapshot_period),
             self._past,
+            options,
+            tracking,
             command.started,
         )
         # Tasks in this process can only stand still with all of it.
         is_alone = placement.kind == "in_process"
-        with contextlib.nullcontext() if is_alone else watchdog.looking():
-            return reconnect.train(context, resumed)
+        try:
+            with contextlib.nullcontext() if is_alone else watchdog.looking():
+                return reconnect.train(context, resumed)
+        finally:
+            tracking.close()
 
     def _comes_after(self, loss: supervisor.Loss) -> None:
         """Goes on with what is known of an earlier process's run."""

@@ -32,7 +32,9 @@ from ps_dqn.run.disk import Disk
 from ps_dqn.run.signals import FAILED, STOPPED, Signals
 from ps_dqn.state import State
 from ps_dqn.telemetry import display
+from ps_dqn.telemetry.hyperparameters import Hyperparameters
 from ps_dqn.telemetry.observer import Observer
+from ps_dqn.telemetry.tracking import Tracking
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.telemetry.writers import Writers
 from ps_dqn.worker.closures import Closures
@@ -59,6 +61,8 @@ class RunContext:
     watchdog: Watchdog
     snapshots: Snapshots
     history: History
+    hyperparameters: Hyperparameters
+    tracking: Tracking
     started: float  # time.perf_counter() when the command began
 
     @property
@@ -113,7 +117,9 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         context.snapshots.take(store, context.snapshots.seconds)
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(connected.coordinator, most, in_order=num_workers == 1)
-    writers = Writers(context.folder, store.counters())
+    context.tracking.begin(run_id)
+    writers = Writers(context.folder, store.counters(), context.tracking)
+    writers.add_hyperparameters(context.hyperparameters)
     screen = display.make(context.console, config.run.log_interval)
     observer = Observer(context.vitals, screen, writers)
     training = Training(

@@ -16,6 +16,7 @@ from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
 from ps_dqn.run import directory, terminal
 from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.telemetry import tracking
 
 # Flags of the run that are divided by its workers.
 SHARED = ("--replay_capacity=", "--min_replay_size=")
@@ -57,6 +58,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
         The command, for each worker its share; what it acts in; what people should know.
     """
     num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
+    tracking.check(command.config.run.track)
     config, environment = first_look.at_environment(command.config.shared_by(num_workers))
     observations.check(config, environment)
     footprint.check(config, environment, num_workers, is_remote)

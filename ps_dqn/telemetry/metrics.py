@@ -7,7 +7,7 @@ in the worker's `Report`.
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from ps_dqn.config.faults import ENV_FAILURES
@@ -195,6 +195,11 @@ METRICS: tuple[Metric, ...] = (
         for phase in PHASES
     ),
 )  # fmt: skip
+
+
+def known(row: Mapping[str, float]) -> dict[str, float]:
+    """What a row measures: NaN stands for what it does not."""
+    return {name: value for name, value in row.items() if not math.isnan(value)}
 
 
 def columns() -> tuple[str, ...]:

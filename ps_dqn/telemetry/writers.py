@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import io
-import math
 import pathlib
 import socket
 import time
@@ -16,7 +15,9 @@ import tensorflow as tf
 from ps_dqn.run import directory
 from ps_dqn.run.disk import Appended
 from ps_dqn.state import Counters
-from ps_dqn.telemetry import metrics
+from ps_dqn.telemetry import hyperparameters, metrics
+from ps_dqn.telemetry.hyperparameters import Hyperparameters
+from ps_dqn.telemetry.tracking import Tracking
 
 _EVENTS = "brain.Event:2"  # the version of TensorBoard's files
 
@@ -24,8 +25,15 @@ _EVENTS = "brain.Event:2"  # the version of TensorBoard's files
 class Writers:
     """All of them; what is added is written by `flush`, and waits where that fails."""
 
-    def __init__(self, path: pathlib.Path, resumed_at: Counters):
-        """Opens them; rows that a resumed run will measure again are dropped."""
+    def __init__(self, path: pathlib.Path, resumed_at: Counters, tracking: Tracking | None = None):
+        """Opens them; rows that a resumed run will measure again are dropped.
+
+        Args:
+            path: the run directory.
+            resumed_at: where the run goes on.
+            tracking: takes the rows of metrics, too; whoever made it closes it.
+        """
+        self._tracking = tracking
         self._metrics = _Table(path / directory.METRICS, metrics.columns(), resumed_at)
         columns = ("worker", *metrics.worker_columns())
         self._workers = _Table(path / directory.WORKERS, columns, resumed_at)
@@ -35,6 +43,8 @@ class Writers:
         """Adds one row of metrics; NaN is left out."""
         self._metrics.add(counters, row)
         self._scalars(counters, "", row)
+        if self._tracking is not None:
+            self._tracking.add(counters, row)
 
     def add_workers(self, counters: Counters, rows: dict[int, dict[str, float]]) -> None:
         """Adds a row of each worker; NaN is left out."""
@@ -49,6 +59,11 @@ class Writers:
             value = np.array(edges or [[0.0, 1.0, 0.0]], np.float64)
             name = f"worker_{worker}/staleness_histogram"
             self._events.add(counters.env_steps, "histograms", {name: value})
+
+    def add_hyperparameters(self, values: Hyperparameters) -> None:
+        """Adds what the run was told, for TensorBoard's table of runs."""
+        session = hyperparameters.as_session(values)
+        self._events.add(0, hyperparameters.PLUGIN, {hyperparameters.TAG: np.float32(0)}, session)
 
     def flush(self) -> None:
         """Writes what was added.
@@ -72,8 +87,8 @@ class Writers:
         self._events.close()
 
     def _scalars(self, counters: Counters, prefix: str, row: dict[str, float]) -> None:
-        known = {prefix + name: value for name, value in row.items() if not math.isnan(value)}
-        scalars = {name: np.float32(value) for name, value in known.items()}
+        known = metrics.known(row)
+        scalars = {prefix + name: np.float32(value) for name, value in known.items()}
         self._events.add(counters.env_steps, "scalars", scalars)
 
 
@@ -90,17 +105,18 @@ class _Events:
         self._writer: Any = None
         self._waiting: list[Any] = []
 
-    def add(self, step: int, plugin: str, values: Mapping[str, Any]) -> None:
+    def add(self, step: int, plugin: str, values: Mapping[str, Any], content: bytes = b"") -> None:
         """Adds arrays by their tags.
 
         Args:
             step: what they are of (environment steps).
-            plugin: of TensorBoard, that shows them: scalars or histograms.
+            plugin: of TensorBoard, that shows them: scalars, histograms or hparams.
             values: the arrays, in the plugin's form.
+            content: what it is told beside them.
         """
         if not values:
             return
-        data = tf.compat.v1.SummaryMetadata.PluginData(plugin_name=plugin)
+        data = tf.compat.v1.SummaryMetadata.PluginData(plugin_name=plugin, content=content)
         metadata = tf.compat.v1.SummaryMetadata(plugin_data=data)
         summary = tf.compat.v1.Summary(
             value=[
@@ -165,7 +181,7 @@ class _Table:
         self._waiting = io.StringIO()
 
     def add(self, counters: Counters, row: dict[str, float]) -> None:
-        shown = {name: f"{value:.6g}" for name, value in row.items() if not math.isnan(value)}
+        shown = {name: f"{value:.6g}" for name, value in metrics.known(row).items()}
         writer = csv.DictWriter(self._waiting, self._names, restval="")
         writer.writerow(counters._asdict() | shown)
 

@@ -51,6 +51,13 @@ def test_an_environment_that_cannot_be_taken_along_is_refused() -> None:
 
     with pytest.raises(UsageError, match="environment=make: cannot be taken to other processes"):
         train(make)
+    with pytest.raises(UsageError, match="environment=Environment: remote tasks cannot import it"):
+        train(
+            lambda: gymnasium.make("CartPole-v1"),
+            chief_host="localhost:2222",
+            ps_hosts=["localhost:2223"],
+            worker_hosts=["localhost:2224", "localhost:2225"],
+        )
     with pytest.raises(UsageError, match="is neither a name nor a class"):
         train(7)  # type: ignore[arg-type]
 

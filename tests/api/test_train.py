@@ -49,12 +49,14 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setenv("WANDB_MODE", "offline")
         stopped = train(
             "CartPole-v1",
             preset="cartpole",
             callback=at_the_first_evaluation,
             verbose=False,
             total_env_steps=10_000_000,
+            track="wandb",
             **SHORT,
         )
         # Read now: what goes on has other files.
@@ -104,6 +106,11 @@ def test_a_run_is_resumed_with_its_own_options(both: Both) -> None:
     assert run.summary["env_steps"] > both.stopped.summary["env_steps"]
 
 
+def test_a_run_is_tracked_whenever_it_goes_on(both: Both) -> None:
+    name = (both.stopped.directory / directory.IDENTITY).read_text().strip()
+    assert len(list(both.stopped.directory.glob(f"wandb/offline-run-*/run-{name}.wandb"))) == 2
+
+
 def test_a_callback_hears_of_new_rows_alone(both: Both) -> None:
     assert both.further == both.resumed.metrics[-len(both.further) :]
     assert len(both.resumed.metrics) > len(both.further)
@@ -122,8 +129,12 @@ def test_a_run_has_its_metrics_by_name(both: Both) -> None:
 
 
 def test_an_exception_in_a_callback_ends_the_run_and_comes_out(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as Jupyter does
+
     class Walk(gymnasium.Env):
         """Defined here, so that no other process can import it."""
 
@@ -158,3 +169,4 @@ def test_an_exception_in_a_callback_ends_the_run_and_comes_out(
     said = capsys.readouterr().out
     assert "ps_dqn_environment:Walk: observations 2, 2 actions; 1 worker" in said
     assert "everything is in" in said
+    assert "\x1b" not in said, "it is no terminal"
