@@ -1,6 +1,10 @@
 """Round trips and MB/s of pull and push, against what this machine can copy, in one run.
 
-    python benchmarks/parameter_server.py [--plot=docs/parameter-server.png]
+    python benchmarks/parameter_server.py --results=docs/parameter-server.csv \
+        --plot=docs/parameter-server.png
+
+With results that are there already and `--rounds=0`, nothing is measured, and the picture is drawn
+anew.
 
 A pull is timed on the worker from its request until the vector is decoded, a push from the vector
 until the verdict: the real `ParameterClient`, `ParameterStore` and `Shard`, in processes of their
@@ -10,6 +14,7 @@ TensorFlow's own transport of a variable of that size, with none of our code in 
 """
 
 import argparse
+import csv
 import json
 import os
 import pathlib
@@ -38,6 +43,7 @@ def main() -> None:
     parser.add_argument("--networks", default=",".join(NETWORKS), help="which sizes")
     parser.add_argument("--rounds", type=int, default=3, help="the median of these is shown")
     parser.add_argument("--inter_op_threads", type=int, default=4, help="of every task")
+    parser.add_argument("--results", type=pathlib.Path, help="a table of seconds, as CSV")
     parser.add_argument("--plot", type=pathlib.Path, help="a picture to draw")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options, flags = parser.parse_known_args()
@@ -46,6 +52,8 @@ def main() -> None:
         print(json.dumps(cluster(network, int(servers), options.inter_op_threads, flags)))
         sys.stdout.flush()
         os._exit(0)
+    if not options.rounds:
+        return plot(read(options.results), options.plot)
     rows = []
     for network in options.networks.split(","):
         size, _ = NETWORKS[network]
@@ -61,8 +69,22 @@ def main() -> None:
             if row["network"] == network:
                 row |= copied
                 show(row, 4 * size)
+    if options.results:
+        with options.results.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+            writer.writeheader()
+            writer.writerows(rows)
     if options.plot:
         plot(rows, options.plot)
+
+
+def read(path: pathlib.Path) -> list[dict]:
+    """What an earlier call has measured."""
+    with path.open(newline="") as file:
+        return [
+            {name: value if name == "network" else float(value) for name, value in row.items()}
+            for row in csv.DictReader(file)
+        ]
 
 
 def show(row: dict, num_bytes: int) -> None:
@@ -239,7 +261,7 @@ class Caller:
 
 
 def plot(rows: list[dict], path: pathlib.Path) -> None:
-    """Bars of MB/s: a group for each network and number of servers."""
+    """Bars of MB/s: a group for each network and number of servers; magnitudes are what differs."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -247,7 +269,7 @@ def plot(rows: list[dict], path: pathlib.Path) -> None:
 
     names = {"tcp": "plain TCP", "tf pull": "TensorFlow alone", "pull": "pull", "push": "push"}
     figure, panels = plt.subplots(
-        1, len({row["network"] for row in rows}), figsize=(11, 4), layout="constrained"
+        1, len({row["network"] for row in rows}), figsize=(11, 4), sharey=True, layout="constrained"
     )
     for panel, network in zip(panels, dict.fromkeys(row["network"] for row in rows), strict=True):
         chosen = [row for row in rows if row["network"] == network]
@@ -256,11 +278,16 @@ def plot(rows: list[dict], path: pathlib.Path) -> None:
             places = [j + 0.2 * (i - 1.5) for j in range(len(chosen))]
             rates = [num_bytes / row[name] / 1e6 for row in chosen]
             panel.bar(places, rates, 0.19, label=label)
-        panel.set_xticks(range(len(chosen)), [f"{row['servers']} PS" for row in chosen])
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:,.0f}")
+        panel.set_xticks(range(len(chosen)), [f"{row['servers']:.0f}" for row in chosen])
+        panel.set_xlabel("parameter servers")
         panel.set_title(f"{network} ({num_bytes / 1e6:,.1f} MB)")
         panel.grid(axis="y", alpha=0.3)
-    panels[0].set_ylabel("MB/s")
-    panels[0].legend(fontsize=8)
+    panels[0].set_ylabel("bytes of the vector by time (MB/s)")
+    figure.suptitle("A vector to one worker (pull) and back (push), on one machine")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(path, dpi=120)
 
 

@@ -90,11 +90,12 @@ def main() -> None:
                 for (way, points), color in zip(found.items(), ("C0", "C1"), strict=True):
                     label = way if not seed else None
                     axis.plot(*zip(*points, strict=True), color=color, label=label, alpha=0.8)
-            axis.axvline(STEPS[preset][0], color="grey", linestyle=":")
-            axis.set_title(preset)
-            axis.set_xlabel("environment steps")
+            axis.axvline(STEPS[preset][0], color="grey", linestyle=":", label="stopped and resumed")
+            axis.set_title(f"{preset}, {options.seeds} seeds")
+            axis.set_xlabel("environment steps, all workers")
+            axis.xaxis.set_major_formatter("{x:,.0f}")
             axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("greedy return")
+    axes[0, 0].set_ylabel("episode return, greedy evaluations")
     axes[0, 0].legend()
     figure.tight_layout()
     if options.picture:
