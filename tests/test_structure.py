@@ -18,6 +18,7 @@ COMMANDS = (  # packages
     "export",
     "parameter_server",
     "plot",
+    "sweep",
     "worker",
 )
 MODULE_COMMANDS = {"completion", "demonstrations", "launch", "presets", "reproduce"}
@@ -35,6 +36,7 @@ FLOORS = (
     {"learning", "parameter_server", "policy"},
     {"worker"},
     {"api", "coordinator", "doctor", "evaluator", "export", "plot"},
+    {"sweep"},
 )
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}

@@ -20,6 +20,7 @@ COMMANDS = (
     "plot",
     "presets",
     "reproduce",
+    "sweep",
     "worker",
 )
 MINE = """

@@ -1,0 +1,70 @@
+"""What a sweep refuses before any of its runs begins."""
+
+import json
+import pathlib
+
+import pytest
+from support.command_lines import only_error
+
+from ps_dqn.sweep import __main__ as sweep
+
+
+@pytest.fixture(autouse=True)
+def nothing_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr("ps_dqn.sweep.running.Sweep.run", lambda _: pytest.fail("a run began"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--vary=gama=0.9,0.99"], "--vary=gama=…: gama is no flag of an experiment"),
+        (["--vary=gamma=0.9,1.5"], "gamma=1.5: --gamma=1.5: must be 1.0 or less"),
+        (["--vary=n_step=1,two"], "n_step=two: flag --n_step=two"),
+        (["--vary=gamma=0.9..0.99"], "a grid needs values"),
+        (
+            ["--vary=optimizer=adam,sgd", "--momentum=0.5"],
+            "optimizer=adam: --momentum=0.5: has no effect without --optimizer=sgd",
+        ),
+        (["--vary=backup_workers=0,2"], "backup_workers=2: --backup_workers=2: must be less than"),
+        (["--vary=batch_size=32,64", "--batch_size=8"], "--batch_size=8: is varied by"),
+        (["--vary=gamma=0.9,0.99", "--trials=3"], "--trials=3: has no effect with --search=grid"),
+        (["--search=random", "--vary=gamma=0.5..2"], "--gamma="),
+        (["--search=optuna", "--vary=gamma=0.5..2"], "gamma=2: --gamma=2.0: must be 1.0 or less"),
+        (["--cluster=remote", "--chief_host=a:1", "--ps_hosts=a:2", "--worker_hosts=a:3"],
+         "--cluster=remote: runs of a sweep are on this machine"),
+        (["--jobs=none"], "--jobs=none: must be auto, or 1 or more"),
+        (["--jobs=0"], "--jobs=0: must be auto, or 1 or more"),
+        (["--health_port=8080"], "--health_port=8080: runs at the same time"),
+        (["--seeds=0"], "--seeds"),
+        (["--resume"], "resume"),
+        (["--output="], "say the folder of the sweep"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        sweep.main(["sweep", f"--output={tmp_path / 'out'}", *words])
+    assert left.value.code == 2
+    assert said in only_error(capsys.readouterr().err)
+
+
+def test_a_folder_has_one_sweep(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = {"search": "grid", "vary": ["gamma=0.9"], "metric": "eval/episode_return", "common": []}
+    (tmp_path / "sweep.json").write_text(json.dumps(plan))
+    for words, said in (
+        (["--vary=gamma=0.8"], "has a sweep with other --vary"),
+        (["--vary=gamma=0.9"], "has a sweep with other flags of the experiment"),
+        (["--vary=gamma=0.9", "--search=random"], "has a sweep with other --search"),
+    ):
+        with pytest.raises(SystemExit):
+            sweep.main(["sweep", f"--output={tmp_path}", *words])
+        assert said in only_error(capsys.readouterr().err)
+
+
+def test_a_file_is_no_folder(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        sweep.main(["sweep", f"--output={tmp_path / 'file'}"])
+    assert "cannot be written" in only_error(capsys.readouterr().err)
