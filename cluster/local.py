@@ -20,10 +20,18 @@ from collections.abc import Callable, Iterator
 from ps_dqn.cluster import lifeline, streams
 from ps_dqn.cluster.control import TaskDiedError
 from ps_dqn.cluster.process import ENDING, Process, fork
-from ps_dqn.cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster.spec import (
+    RESERVATION_VARIABLE,
+    ClusterSpec,
+    Task,
+    reservation,
+    tasks_there,
+)
 
 START_SECONDS = 60.0
 STOP_SECONDS = 1.5
+# From one line about tasks that have come to the next (seconds).
+SAY_SECONDS = 2.0
 TAIL_LINES = 12
 RESTARTS_PER_TASK = 5
 
@@ -75,21 +83,34 @@ class LocalCluster:
             self._processes[task] = self._launch(task)
             self._started[task] = time.monotonic()
 
-    def wait_until_serving(self) -> None:
+    def wait_until_serving(self, say: Callable[[str], None] = lambda _: None) -> None:
         """Returns when every task accepts connections.
+
+        Args:
+            say: takes a line for people about those that do, every few seconds.
 
         Raises:
             TaskDiedError: a task ended instead, or did not answer for `START_SECONDS`.
         """
-        deadline = time.monotonic() + START_SECONDS
-        for task, process in self._processes.items():
-            while not _accepts(self._spec.addresses(task.job)[task.index]):
-                if process.poll() is not None:
+        began = said_at = time.monotonic()
+        missing = dict(self._processes)
+        new: list[Task] = []  # that people have not heard of
+        while missing:
+            for task, process in list(missing.items()):
+                if _accepts(self._spec.addresses(task.job)[task.index]):
+                    del missing[task]
+                    new.append(task)
+                elif process.poll() is not None:
                     raise TaskDiedError(self._epitaph(task, "at start-up"))
-                if time.monotonic() > deadline:
-                    end = self.last_words(task)
-                    raise TaskDiedError(f"{task} did not serve within {START_SECONDS:.0f} s; {end}")
-                time.sleep(0.01)
+            now = time.monotonic()
+            if missing and now - began > START_SECONDS:
+                task = next(iter(missing))
+                end = self.last_words(task)
+                raise TaskDiedError(f"{task} did not serve within {START_SECONDS:.0f} s; {end}")
+            if new and (now - said_at > SAY_SECONDS or not missing):
+                say(tasks_there(self._spec, new, len(self._processes) - len(missing)))
+                new, said_at = [], now
+            time.sleep(0.01)
 
     def ended(self, job: str) -> list[Task]:
         """The tasks of a job whose processes have ended."""
@@ -178,6 +199,11 @@ class LocalCluster:
         environment = dict(os.environ)
         environment["TF_CONFIG"] = self._spec.tf_config(task)
         environment[lifeline.ENVIRONMENT_VARIABLE] = str(self._lifeline)
+        inherited, address = [self._lifeline], self._spec.addresses(task.job)[task.index]
+        if (held := reservation(address)) is not None:
+            inherited.append(held)
+            port = address.rpartition(":")[2]
+            environment[RESERVATION_VARIABLE] = f"{port}={held}"
         with self._log(task).open("ab") as log:
             popen = subprocess.Popen(
                 [sys.executable, "-m", role.module, *role.arguments],
@@ -185,7 +211,7 @@ class LocalCluster:
                 stdout=log,
                 stderr=log,
                 env=environment,
-                pass_fds=[self._lifeline],
+                pass_fds=inherited,
                 start_new_session=True,
             )
         return Process(popen.pid, popen)
@@ -210,11 +236,18 @@ class LocalCluster:
 
 
 @contextlib.contextmanager
-def running(cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """Starts a cluster, waits until it serves, and stops it however the block ends."""
+def running(
+    cluster: LocalCluster, say: Callable[[str], None] = lambda _: None
+) -> Iterator[LocalCluster]:
+    """Starts a cluster, waits until it serves, and stops it however the block ends.
+
+    Args:
+        cluster: the cluster.
+        say: takes lines for people about tasks that have come.
+    """
     try:
         cluster.start()
-        cluster.wait_until_serving()
+        cluster.wait_until_serving(say)
         yield cluster
     finally:
         cluster.stop()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ps_dqn.cluster import health
-from ps_dqn.cluster.spec import ClusterSpec, Task
+from ps_dqn.cluster.spec import ClusterSpec, Task, tasks_there
 
 # From one look at the tasks that are missing to the next, and how long one may take to answer
 # (seconds).
@@ -42,10 +42,13 @@ def wait_until_serving(
         TimeoutError: they took longer; says which.
     """
     missing = list(spec.tasks())
+    new: list[Task] = []  # that people have not heard of
     started = said_at = time.monotonic()
     said = len(missing) + 1
     while True:
+        before = missing
         missing = silent(spec, missing)
+        new += [task for task in before if task not in missing]
         absent = {task.index for task in missing if task.job == "worker"}
         there = tuple(index for index in range(len(spec.workers)) if index not in absent)
         if len(missing) == len(absent) and len(there) >= least_workers:
@@ -55,8 +58,10 @@ def wait_until_serving(
             raise TimeoutError(f"{_named(spec, missing)} did not serve within {limit:g} s")
         if now - said_at > (PATIENCE if len(missing) < said else REMINDER):
             are_workers = len(missing) == len(absent)
+            if new:
+                say(tasks_there(spec, new, len(spec.tasks()) - len(missing)))
             say(f"waiting for {_named(spec, missing)}{advice if are_workers else ''}")
-            said, said_at = len(missing), now
+            said, said_at, new = len(missing), now, []
         time.sleep(PERIOD)
 
 

@@ -6,10 +6,10 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from ps_dqn.cluster import connections, health, ordinal, streams
+from ps_dqn.cluster import connections, health, ordinal, pulse, streams
 from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
 
 # How long clean-up may take before the task leaves anyway (seconds): less than most nodes have
@@ -95,6 +95,7 @@ def serve(
     *,
     collector: Any = None,
     on_stop: Callable[[], None] | None = None,
+    pulse_of: Callable[[], Mapping[str, Any] | None] | None = None,
 ) -> NoReturn:
     """Serves one task until SIGTERM, then leaves: once `on_stop` is done, or with a second one.
 
@@ -110,6 +111,7 @@ def serve(
         options: its threads, and where `health` is served.
         collector: of the task's metrics, for `health`.
         on_stop: ends what is under way and releases what the task holds beside the server.
+        pulse_of: what the task is at, for who asks; see `pulse`.
 
     Raises:
         HealthError: health cannot be served.
@@ -125,6 +127,8 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _server = start(spec, task, session_config(options.intra_op_threads, options.inter_op_threads))
     own.started()
+    if pulse_of is not None:
+        pulse.serve(spec.addresses(task.job)[task.index], pulse_of)
     # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not
     # wake a lock, and a handler that sets an event can deadlock on that event's own lock.
     looked_at = -math.inf

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import errno
 import json
+import os
 import re
 import socket
 from collections.abc import Sequence
@@ -15,6 +16,11 @@ JOBS = ("chief", "ps", "worker")
 MOST_LOCAL = 256
 # A name, an IPv4 address, or an IPv6 address in brackets.
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]")
+
+
+# In a task's environment: its port and the descriptor that holds it, as port=descriptor.
+RESERVATION_VARIABLE = "PS_DQN_RESERVED_PORT"
+_reserved: dict[int, int] = {}  # sockets by port
 
 
 class ClusterSpecError(ValueError):
@@ -126,6 +132,25 @@ class Placement:
     restart: bool = False  # the coordinator, by a process that owns the tasks
 
 
+def tasks_there(spec: ClusterSpec, new: Sequence[Task], there: int) -> str:
+    """A line for people: which tasks have come, and how many are there.
+
+    Args:
+        spec: of the cluster.
+        new: those that people have not heard of, one at least.
+        there: tasks that are there, these among them.
+    """
+    of_all = f"{there} of {len(spec.tasks())} tasks"
+    if len(new) == 1 and new[0].job == "worker":
+        return f"{new[0]} of {len(spec.workers)} is up ({of_all})"
+    if len(new) == 1:
+        return f"{new[0]} is up ({of_all})"
+    if len(new) <= 4:
+        *first, last = map(str, new)
+        return f"{', '.join(first)} and {last} are up ({of_all})"
+    return f"{len(new)} more tasks are up ({of_all})"
+
+
 def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:
     """A cluster of free local ports, which are this process's until it ends.
 
@@ -159,8 +184,19 @@ def _reserved_port() -> int:
             if error.errno != errno.EADDRINUSE:
                 raise
             continue  # another cluster was quicker
-        reservation.detach()  # held for as long as this process lives
+        _reserved[port] = reservation.detach()  # held for as long as this process lives
         return port
+
+
+def reservation(address: str) -> int | None:
+    """The descriptor of the socket for datagrams that holds a port, where this process has it.
+
+    Args:
+        address: of a task, host:port.
+    """
+    port = int(address.rpartition(":")[2])
+    passed, _, descriptor = os.environ.get(RESERVATION_VARIABLE, "").partition("=")
+    return int(descriptor) if passed == str(port) else _reserved.get(port)
 
 
 def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:

@@ -5,7 +5,6 @@ order of scheduling, so the same seed gives the same run.
 """
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ from ps_dqn.coordinator.dispatch import LOST, Outcome, Schedule
 from ps_dqn.coordinator.env_failures import EnvFailures
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.judging import Judging
+from ps_dqn.coordinator.overview import Overview
 from ps_dqn.coordinator.rounds import Rounds
 from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
@@ -88,6 +88,8 @@ class Training:
         self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
         self._window = Window(config, tasks.num_workers, first_ticket)
+        shown = (store.session, tasks, saving, observer)
+        self._overview = Overview(config, target_return, *shown)
 
     @property
     def seconds(self) -> float:
@@ -272,19 +274,5 @@ class Training:
 
     def _figures(self) -> RunFigures:
         """The run as it is now."""
-        now, last = self.seconds, self._judging.last
-        return dataclasses.replace(
-            RunFigures.planned(self._config, self._tasks.num_workers),
-            state=self._state,
-            target_return=self._target_return,
-            seconds=now,
-            counters=self._progress.counters,
-            eval_return=float(last.returns.mean()) if last else math.nan,
-            best_return=best if math.isfinite(best := self._saving.best_return) else math.nan,
-            workers_reporting=self._tasks.workers_reporting,
-            closures_lost=self._closures_lost,
-            failed_writes=self._observer.disk.failures,
-            recent=self._progress.recent_values(now),
-            session=self._progress.session.values(now),
-            is_news=self._progress.recent.ledger.num_reports > 0,
-        )
+        shown = self._progress, self._judging.last, self._closures_lost, self.seconds
+        return self._overview.figures(self._state, *shown)

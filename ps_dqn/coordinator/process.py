@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from ps_dqn.cluster import health, supervisor
+from ps_dqn.cluster import health, pulse, supervisor
 from ps_dqn.cluster.control import Control, TaskDiedError
 from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
@@ -22,7 +22,7 @@ from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.task_failures import LOST
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
-from ps_dqn.run import directory, terminal
+from ps_dqn.run import directory, stages, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
 from ps_dqn.telemetry import hyperparameters
@@ -75,12 +75,13 @@ class _CoordinatorProcess:
 
     def run(self) -> int:
         """Starts the tasks and trains; returns the exit code."""
-        # TensorFlow and all that needs it, once for every fork.
-        importlib.import_module("ps_dqn.coordinator.reconnect")
+        # TensorFlow and all that needs it, once for every fork. The thread of a stage ends with it.
+        with stages.stage("importing TensorFlow", self._say):
+            importlib.import_module("ps_dqn.coordinator.reconnect")
         from ps_dqn.coordinator import tasks
 
         placement = self._prepared.command.placement
-        with tasks.running(placement, self._prepared.command.folder) as cluster:
+        with tasks.running(placement, self._prepared.command.folder, self._say) as cluster:
             if placement.restart and cluster is not None:
                 return supervisor.Supervisor(cluster, self._say).run(
                     lambda control, loss: self.reported(lambda: self._train(control, loss))
@@ -91,6 +92,9 @@ class _CoordinatorProcess:
         """What an action returns; where it fails, a line for people and an exit code."""
         try:
             return action()
+        except SystemExit:
+            self._say(f"{self._signals.told_name} came while the run was starting: it has ended")
+            raise
         except (UsageError, health.HealthError) as error:
             self._say(f"error: {error}")  # standard error is the log by now
             return WRONG_USAGE
@@ -117,6 +121,7 @@ class _CoordinatorProcess:
             loss: another process that did, and was lost.
         """
         from ps_dqn.coordinator import reconnect, run, snapshots, tasks
+        from ps_dqn.coordinator.pulses import Pulses
         from ps_dqn.coordinator.watchdog import Watchdog
 
         prepared, command = self._prepared, self._prepared.command
@@ -128,6 +133,10 @@ class _CoordinatorProcess:
         self._signals.watch()
         if isinstance(cluster, supervisor.Attended):
             cluster.remember(lambda: self._past.memory(self._vitals.read().counters))
+        spec = placement.spec
+        listener = pulse.Listener(
+            {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
+        )
         watchdog = Watchdog(faults, placement, cluster, self._say, self._past.failures)
         options = hyperparameters.of_flags(command.flagfile)
         tracking = Tracking(command.config.run.track, command.folder, options, self._say)
@@ -147,15 +156,14 @@ class _CoordinatorProcess:
             self._past,
             options,
             tracking,
+            Pulses(listener, spec.tasks()),
             command.started,
         )
         # Tasks in this process can only stand still with all of it.
         is_alone = placement.kind == "in_process"
-        try:
-            with contextlib.nullcontext() if is_alone else watchdog.looking():
-                return reconnect.train(context, resumed)
-        finally:
-            tracking.close()
+        looking = contextlib.nullcontext() if is_alone else watchdog.looking()
+        with contextlib.closing(tracking), listener.listening(), looking:
+            return reconnect.train(context, resumed)
 
     def _comes_after(self, loss: supervisor.Loss) -> None:
         """Goes on with what is known of an earlier process's run."""

@@ -17,6 +17,7 @@ from ps_dqn.coordinator.connection import Connection
 from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result, Training
+from ps_dqn.coordinator.pulses import Pulses
 from ps_dqn.coordinator.recovery import Recovered
 from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.snapshots import Snapshots
@@ -26,7 +27,7 @@ from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server.store import ParameterStore
-from ps_dqn.run import directory, terminal
+from ps_dqn.run import directory, stages, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.run.disk import Disk
 from ps_dqn.run.signals import FAILED, STOPPED, Signals
@@ -63,6 +64,7 @@ class RunContext:
     history: History
     hyperparameters: Hyperparameters
     tracking: Tracking
+    pulses: Pulses
     started: float  # time.perf_counter() when the command began
 
     @property
@@ -93,11 +95,15 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     num_workers = len(spec.workers)
     connected = _connect(context, reconnecting)
 
-    with runtime.without_functions_of_operations():
+    with (
+        stages.stage("building the network", context.say),
+        runtime.without_functions_of_operations(),
+    ):
         network = networks.build(config.network, config.value, environment, config.run.seed)
     store = ParameterStore(config, len(spec.ps), num_workers)
     state, run_id = _begin(context, store, network, resumed, reconnecting)
-    closures = Closures(config, environment, store, network, run_id)
+    with stages.stage("tracing what workers will run", context.say):
+        closures = Closures(config, environment, store, network, run_id)
     is_synchronous = config.parameter_server.is_synchronous
     present = connected.members.present
     absent = sorted(set(range(num_workers)) - present)
@@ -128,7 +134,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         store,
         closures,
         schedule,
-        Tasks(num_workers, context.cluster, context.history.failures, absent),
+        Tasks(num_workers, context.cluster, context.history.failures, absent, context.pulses),
         Saving(
             store,
             context.checkpoints,
@@ -172,7 +178,8 @@ def _connect(context: RunContext, reconnecting: bool) -> Connection:
     """To the tasks, once enough of them answer."""
     context.vitals.begin()
     present = _wait_for_tasks(context, reconnecting) if context.is_remote else None
-    with context.watchdog.replacing():
+    connecting = stages.stage("connecting to the tasks", context.say)
+    with connecting, context.watchdog.replacing():
         connected = connection.connect(context.placement, present, reconnecting)
     context.own_server.started()
     return connected

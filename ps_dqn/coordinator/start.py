@@ -14,7 +14,7 @@ from ps_dqn.environments import EnvironmentSpec, interface
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
-from ps_dqn.run import directory, terminal
+from ps_dqn.run import directory, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry import tracking
 
@@ -32,6 +32,7 @@ def start(command: Command) -> int:
         _check_own_port(command.placement.spec.chief)
     with warnings.catch_warnings(record=True) as heard:
         command, environment, lines = _planned(command)
+    is_new = not command.folder.exists()
     directory.create(command.folder)
     checkpoints = Checkpoints(
         command.folder / directory.CHECKPOINTS, command.config.run.keep_checkpoints
@@ -48,7 +49,15 @@ def start(command: Command) -> int:
     for line in [_announcement(command, environment), *lines, *skipped]:
         say(line)
     say(f"run directory {command.folder}")
-    return process.run(process.Prepared(command, environment, checkpoints, resumed, console, log))
+    prepared = process.Prepared(command, environment, checkpoints, resumed, console, log)
+    try:
+        code = process.run(prepared)
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else signals.FAILED
+    if code == signals.INTERRUPTED and is_new and not directory.has_checkpoint(command.folder):
+        directory.remove(command.folder)
+        say(f"nothing was learned yet: {command.folder} is removed")
+    return code
 
 
 def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:

@@ -5,7 +5,6 @@ import math
 import pathlib
 from typing import Any
 
-import rich.box
 from rich.console import Console
 from rich.table import Table
 
@@ -17,13 +16,13 @@ from ps_dqn.networks.network import QNetwork
 from ps_dqn.run import directory, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.disk import Disk
-from ps_dqn.telemetry import learning_curve
+from ps_dqn.telemetry import learning_curve, memory, tables
 from ps_dqn.telemetry.metrics import PHASES
+from ps_dqn.telemetry.tables import Column
 
 MODEL = "best.keras"
 # Rows of the table of workers.
 MOST_WORKERS = 16
-_PADDING = (0, 1, 0, 0)
 
 
 def summarize(
@@ -58,6 +57,7 @@ def summarize(
         },
         "workers": {str(worker): row for worker, row in result.workers.items()},
         "parameter_servers": result.servers,
+        "coordinator_memory": memory.used(),
         "version_of_ps_dqn": __version__,
     }
 
@@ -96,10 +96,12 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
         f"{phase} {each / whole:.0%}" for phase, each in summary["worker_seconds"].items() if each
     )
     table.add_row("workers' time", shares or "-")
-    console.print(table)
+    if summary["coordinator_memory"]:
+        table.add_row("coordinator's memory", tables.num_bytes(summary["coordinator_memory"]))
+    shown = [table]
     if summary["workers"]:
-        console.print(_workers(summary["workers"]))
-    console.print(_servers(summary["parameter_servers"]))
+        shown.append(_workers(summary["workers"], console.width))
+    terminal.show(console, *shown, _servers(summary["parameter_servers"], console.width))
     terminal.say(console, f"everything is in {folder}")
 
 
@@ -139,64 +141,60 @@ def _failures(rows: list[dict[str, Any]]) -> str:
     return ", ".join(parts)
 
 
-def _workers(rows: dict[str, dict[str, float]]) -> Table:
+def _workers(rows: dict[str, dict[str, float]], width: int) -> Table:
     """What each worker did and what its pushes and pulls cost; the slowest where there are many."""
     title = "Workers"
     if len(rows) > MOST_WORKERS:
         title = f"Workers: the {MOST_WORKERS} slowest of {len(rows)}; workers.csv has all"
         slowest = sorted(rows, key=lambda worker: -_or_zero(rows[worker]["slowness"]))
         rows = {worker: rows[worker] for worker in slowest[:MOST_WORKERS]}
-    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING)
-    headings = ("", "updates", "pushes", "lost", "staleness", "pulled", "pushed", "pull + push, ms",
-                "slowness")  # fmt: skip
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for worker, row in rows.items():
-        table.add_row(
-            worker,
-            f"{row['updates_made']:,.0f}",
-            f"{row['pushes_applied']:,.0f}",
-            f"{row['pushes_refused'] + row['pushes_withheld']:,.0f}",
-            f"{_number(row['staleness'], '.1f')} ≤ {row['staleness_max']:.0f}",
-            _bytes(row["bytes_pulled"]),
-            _bytes(row["bytes_pushed"]),
-            f"{_number(row['pull_ms'], '.1f')} + {_number(row['push_ms'], '.1f')}",
-            f"{_number(row['slowness'], '.2f')}",
-        )
-    return table
+    return tables.make(_OF_WORKERS, list(rows.items()), width, title)
 
 
-def _servers(servers: list[dict[str, Any]]) -> Table:
+def _servers(servers: list[dict[str, Any]], width: int) -> Table:
     """Requests and load of each parameter server."""
-    table = Table(
-        title="Parameter servers", title_justify="left", box=rich.box.SIMPLE_HEAD, padding=_PADDING
-    )
-    for heading in ("", "pulls", "pushes", "repeated", "sent", "received", "busy"):
-        table.add_column(heading, justify="right")
-    for i, server in enumerate(servers):
-        table.add_row(
-            str(i),
-            f"{server['pulls']:,}",
-            f"{server['pushes']:,}",
-            f"{server['duplicates']:,}",
-            _bytes(server["bytes_out"]),
-            _bytes(server["bytes_in"]),
-            f"{server['seconds']:.1f} s",
-        )
-    return table
+    return tables.make(_OF_SERVERS, list(enumerate(servers)), width, "Parameter servers")
 
 
 def _or_zero(value: float) -> float:
     return 0.0 if math.isnan(value) else value
 
 
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:,.0f} {unit}"
-        count /= 1000
-    return f"{count:,.1f} GB"
-
-
 def _number(value: float, form: str) -> str:
     return format(value, form) if math.isfinite(value) else "none"
+
+
+def _memory(row: dict[str, Any]) -> str:
+    return tables.num_bytes(row.get("memory") or math.nan)
+
+
+_OF_WORKERS = (
+    Column("", lambda of: of[0]),
+    Column("updates", lambda of: f"{of[1]['updates_made']:,.0f}"),
+    Column("pushes", lambda of: f"{of[1]['pushes_applied']:,.0f}", 2),
+    Column("lost", lambda of: f"{of[1]['pushes_refused'] + of[1]['pushes_withheld']:,.0f}", 3),
+    Column(
+        "staleness",
+        lambda of: f"{_number(of[1]['staleness'], '.1f')} ≤ {of[1]['staleness_max']:.0f}",
+        1,
+    ),
+    Column("pulled", lambda of: tables.num_bytes(of[1]["bytes_pulled"]), 5),
+    Column("pushed", lambda of: tables.num_bytes(of[1]["bytes_pushed"]), 5),
+    Column(
+        "ms for both",
+        lambda of: f"{_number(of[1]['pull_ms'], '.1f')} + {_number(of[1]['push_ms'], '.1f')}",
+        6,
+    ),
+    Column("slowness", lambda of: _number(of[1]["slowness"], ".2f"), 4),
+    Column("memory", lambda of: _memory(of[1]), 1),
+)
+_OF_SERVERS = (
+    Column("", lambda of: str(of[0])),
+    Column("pulls", lambda of: f"{of[1]['pulls']:,}"),
+    Column("pushes", lambda of: f"{of[1]['pushes']:,}"),
+    Column("repeated", lambda of: f"{of[1]['duplicates']:,}", 3),
+    Column("sent", lambda of: tables.num_bytes(of[1]["bytes_out"]), 1),
+    Column("received", lambda of: tables.num_bytes(of[1]["bytes_in"]), 2),
+    Column("busy", lambda of: f"{of[1]['seconds']:.1f} s", 1),
+    Column("memory", lambda of: _memory(of[1]), 1),
+)

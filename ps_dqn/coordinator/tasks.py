@@ -1,18 +1,21 @@
 """The tasks of a run: started where they are ours, and looked after."""
 
 import contextlib
+import math
 import pathlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ps_dqn.cluster import health, in_process, local
 from ps_dqn.cluster.control import Control
 from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions
+from ps_dqn.coordinator.pulses import Pulses
 from ps_dqn.coordinator.task_failures import LOST, TaskFailures
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.parameter_server.task import serve as serve_parameters
 from ps_dqn.run import directory
-from ps_dqn.telemetry import prometheus
+from ps_dqn.telemetry import prometheus, pulse
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.worker.task import serve as serve_worker
 
@@ -26,6 +29,7 @@ class Tasks:
         cluster: Control | None,
         failures: TaskFailures,
         absent: Sequence[int] = (),
+        pulses: Pulses | None = None,
     ):
         """Looks after the tasks of `cluster`; None where others start and watch them.
 
@@ -34,12 +38,14 @@ class Tasks:
             cluster: the tasks, where they are ours.
             failures: of tasks, which are noticed here.
             absent: workers that are not there yet.
+            pulses: what tasks are at, where somebody asks them.
         """
         self.num_workers, self.absent, self._failures = num_workers, absent, failures
         self._cluster = cluster
         self._servers = () if cluster is None else tuple(cluster.tasks("ps"))
         self._reporting: set[int] = set()
         self._never_there = set(absent)
+        self.pulses, self.gone, self.reported_at = pulses, set(absent), -math.inf
 
     def check(self) -> list[str]:
         """Starts workers again that died; returns lines for people.
@@ -57,7 +63,9 @@ class Tasks:
 
     def reported(self, worker: int) -> None:
         """A worker has been heard of; and so have, by way of it, the parameter servers."""
+        self.reported_at = time.monotonic()
         self._reporting.add(worker)
+        self.gone.discard(worker)
         self._never_there.discard(worker)
         self._failures.work([Task("worker", worker)])
         if self._cluster is not None:
@@ -66,6 +74,7 @@ class Tasks:
     def lost(self, worker: int) -> None:
         """A worker is gone, until it reports again."""
         self._reporting.discard(worker)
+        self.gone.add(worker)
         if worker not in self._never_there:
             self._failures.noticed(Task("worker", worker), LOST)
 
@@ -82,7 +91,9 @@ class Tasks:
 
 
 @contextlib.contextmanager
-def running(placement: Placement, folder: pathlib.Path) -> Iterator[local.LocalCluster | None]:
+def running(
+    placement: Placement, folder: pathlib.Path, say: Callable[[str], None]
+) -> Iterator[local.LocalCluster | None]:
     """Starts workers and parameter servers, where they are ours to start, and ends them.
 
     Local ones are forked: TensorFlow must have been imported, and must not have made anything.
@@ -90,6 +101,7 @@ def running(placement: Placement, folder: pathlib.Path) -> Iterator[local.LocalC
     Args:
         placement: where they run.
         folder: the run directory.
+        say: takes lines for people about tasks that have come.
     """
     threads = (placement.intra_op_threads, placement.inter_op_threads)
     worker_dir = folder / directory.WORKER_FILES
@@ -104,7 +116,7 @@ def running(placement: Placement, folder: pathlib.Path) -> Iterator[local.LocalC
             placement.start_method,
             forks_again=placement.restart,
         )
-        with local.running(cluster):
+        with local.running(cluster, say):
             yield cluster
         return
     if placement.kind == "in_process":
@@ -113,7 +125,14 @@ def running(placement: Placement, folder: pathlib.Path) -> Iterator[local.LocalC
         from ps_dqn.worker.host import WorkerHost
 
         bridge.install(lambda task: WorkerHost(task, worker_dir) if task >= 0 else ParameterHost())
-        in_process.start(placement.spec, intra_op_threads=threads[0], inter_op_threads=threads[1])
+        in_process.start(
+            placement.spec,
+            intra_op_threads=threads[0],
+            inter_op_threads=threads[1],
+            pulse_of=lambda task: pulse.encode(
+                bridge.pulse(task.index if task.job == "worker" else bridge.server(task.index))
+            ),
+        )
     yield None
 
 

@@ -14,7 +14,9 @@ from ps_dqn.parameter_server import vectors
 from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import State
+from ps_dqn.telemetry import memory
 from ps_dqn.telemetry.figures import ServerFigures
+from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.wire.messages import Kind
 
 
@@ -25,6 +27,7 @@ class ParameterHost:
         self._shard: Shard | None = None
         self._run = ""  # JSON: which run the shard is of; no text while it is being made
         self._size = 0  # parameters
+        self._session = 0
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
@@ -52,7 +55,7 @@ class ParameterHost:
                 "restore": lambda *arrays: _restored(shard, arrays),
                 "halt": lambda: [np.int32(shard.halt())],
                 "tally": lambda: [json.dumps(shard.tally())],
-                "ledger": lambda: [json.dumps(shard.ledger())],
+                "ledger": lambda: [json.dumps(shard.ledger() | {"memory": memory.used()})],
             }
         return methods
 
@@ -73,6 +76,14 @@ class ParameterHost:
             busy_seconds=ledger["seconds"],
         )
 
+    @property
+    def pulse(self) -> Pulse | None:
+        """Where it is, if it is in a run; on any thread."""
+        shown = self.figures
+        if shown is None:
+            return None
+        return Pulse(self._session, version=shown.version, pushes=shown.pushes)
+
     def leave(self) -> None:
         """Lets go of the parameters."""
         self._shard = None
@@ -83,7 +94,7 @@ class ParameterHost:
         self._run = ""
         num_ps, num_workers, num_parameters, start, num_moments = map(int, sizes)
         parsed = Config.from_json(config.decode())
-        self._size = len(initial)
+        self._size, self._session = len(initial), int(session)
         held = vectors.make(parsed, initial, num_parameters)
         normalizing = Normalizing(num_moments, parsed.value.normalize_returns, start)
         self._shard = Shard(parsed, int(session), num_ps, num_workers, held, normalizing)

@@ -21,8 +21,14 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions) -> None:
 
     server.leave_when_told()
     from ps_dqn.parameter_server.host import ParameterHost
-    from ps_dqn.telemetry import prometheus
+    from ps_dqn.telemetry import prometheus, pulse
     from ps_dqn.wire import bridge
 
     bridge.install(lambda _: ParameterHost())
-    server.serve(spec, task, options, collector=prometheus.parameter_server(bridge.figures))
+    server.serve(
+        spec,
+        task,
+        options,
+        collector=prometheus.parameter_server(bridge.figures),
+        pulse_of=lambda: pulse.encode(bridge.pulse(bridge.server(task.index))),
+    )

@@ -26,6 +26,11 @@ class Memory(abc.ABC):
     def nbytes(self) -> int:
         """Memory or disk of everything it holds once it is full (bytes)."""
 
+    @property
+    def size_to_learn(self) -> int:
+        """The `size` without which it is not warm; 0 where there is always enough."""
+        return 0
+
     def begin(self) -> None:  # noqa: B027 - most keep what they have
         """A push begins; what one that was given up half-way has left may have to go."""
 

@@ -38,6 +38,11 @@ class Mixed(Memory):
         return sum(each.size for each in self._both)
 
     @property
+    def size_to_learn(self) -> int:
+        """Of both, where anything is collected."""
+        return self._own.size_to_learn + self._demonstrations.size if self._own else 0
+
+    @property
     def nbytes(self) -> int:
         """Memory or disk of both once they are full (bytes)."""
         return sum(each.nbytes for each in self._both)

@@ -66,6 +66,11 @@ class Replay(Memory):
         return self._is_warm
 
     @property
+    def size_to_learn(self) -> int:
+        """Rows that are there before learning begins."""
+        return self._min_size
+
+    @property
     def size(self) -> int:
         """Rows that can be sampled now, as all rows they need are there.
 

@@ -78,6 +78,11 @@ def new_path(env_id: str) -> pathlib.Path:
     return path
 
 
+def remove(path: pathlib.Path) -> None:
+    """Removes the folder of a run that has left nothing."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
 def identity(path: pathlib.Path) -> str:
     """The name of the run that the folder is of, the same whenever it is resumed; or no text."""
     file = path / IDENTITY

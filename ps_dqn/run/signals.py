@@ -92,6 +92,11 @@ class Signals:
         """
         return exit_code_of(self._told) if self._told else None
 
+    @property
+    def told_name(self) -> str:
+        """For people: that signal."""
+        return "Ctrl-C" if self._told == signal.SIGINT else signal.Signals(self._told).name
+
     def _handle(self, number: int, frame: object) -> None:
         if self.received or self._stop is None:
             self._told = number

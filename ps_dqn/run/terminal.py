@@ -9,7 +9,7 @@ import pathlib
 import sys
 import types
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from ps_dqn.cluster import streams
 
@@ -55,6 +55,17 @@ def redirect_to(log: pathlib.Path) -> Console:
 
     sys.excepthook = say_that_it_broke
     return console
+
+
+def show(console: Console, *shown: RenderableType) -> None:
+    """Prints tables; into a file or a pipe without the blanks that would fill their lines."""
+    if console.is_terminal:
+        console.print(*shown, sep="\n")
+        return
+    with console.capture() as captured:
+        console.print(*shown, sep="\n")
+    for line in captured.get().splitlines():
+        say(console, line.rstrip())
 
 
 def say(console: Console, line: str) -> None:

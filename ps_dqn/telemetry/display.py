@@ -1,18 +1,24 @@
 """What a person sees while a run goes on: a live display, or plain lines."""
 
-import math
+import collections
 import time
 from typing import Protocol
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from ps_dqn.run import terminal
-from ps_dqn.telemetry import metrics
-from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry import metrics, tables
+from ps_dqn.telemetry.figures import RunFigures, TaskFigures
+from ps_dqn.telemetry.tables import Column, number
+
+# Phases of which people have another idea.
+_WORDS = {"gradient": "learning", "dispatch": "between closures", "waiting": "waiting for others"}
+_GAP = 3  # blanks between the panel's cells
+_LONGEST_BAR = 40
 
 
 class Display(Protocol):
@@ -44,15 +50,17 @@ class PlainDisplay:
         if now - self._last < self.interval:
             return
         self._last = now
-        counters, recent = figures.counters, figures.recent
+        recent = figures.recent
         self.say(
-            f"{figures.seconds:7.1f} s  env_steps {counters.env_steps:>10,}  "
-            f"updates {counters.updates:>9,}  "
-            f"return {_number(recent['train/episode_return'])}  "
-            f"eval {_number(figures.eval_return)}  epsilon {recent['train/epsilon']:.3f}  "
-            f"{recent['rate/env_steps_per_second']:,.0f} env steps/s  "
-            f"{recent['rate/updates_per_second']:,.0f} updates/s  "
-            f"staleness {_number(recent['train/staleness'])}  workers {_workers(figures)}"
+            f"{figures.seconds:7.1f} s  env_steps {figures.env_steps_now:>10,.0f}  "
+            f"updates {figures.updates_now:>9,.0f}  "
+            f"return {number(recent['train/episode_return'])}  "
+            f"eval {number(figures.eval_return)}  "
+            f"epsilon {number(recent['train/epsilon'], '.3f')}  "
+            f"{number(figures.rate('env_steps_per_second'), ',.0f')} env steps/s  "
+            f"{number(figures.rate('updates_per_second'), ',.0f')} updates/s  "
+            f"staleness {number(recent['train/staleness'])}  workers {_workers(figures)}"
+            f"{_phases(figures)}  left {tables.duration(figures.seconds_left)}"
         )
 
     def say(self, line: str) -> None:
@@ -75,7 +83,7 @@ class LiveDisplay:
 
     def show(self, figures: RunFigures) -> None:
         """Draws the panel anew."""
-        self._live.update(_panel(figures))
+        self._live.update(_panel(figures, self._console.width, self._console.height))
 
     def say(self, line: str) -> None:
         """Prints it."""
@@ -91,41 +99,108 @@ def make(console: Console, log_interval: float) -> Display:
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console, log_interval)
 
 
-def _panel(figures: RunFigures) -> Group:
-    counters, goal = figures.counters, figures.env_steps_goal
+def _panel(figures: RunFigures, width: int, height: int) -> Group:
+    goal = figures.env_steps_goal
+    steps = f"{figures.env_steps_now:,.0f} of {goal:,} env steps"
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
-        Text(f"{counters.env_steps:,} of {goal:,} env steps"),
-        ProgressBar(total=goal, completed=min(counters.env_steps, goal), width=40),
-        Text(f"{figures.seconds:.0f} s"),
+        Text(steps, no_wrap=True),
+        ProgressBar(
+            total=goal,
+            completed=min(figures.env_steps_now, goal),
+            width=max(min(_LONGEST_BAR, width - len(steps) - 2), 1),
+        ),
     )
     cells = [
-        _cell("evaluation", _number(figures.eval_return)),
-        _cell("best", _number(figures.best_return)),
-        _cell("target", _number(figures.target_return)),
-        _cell("updates", f"{counters.updates:,}"),
-        _cell("workers", _workers(figures)),
+        ("spent", tables.duration(figures.seconds)),
+        ("left", tables.duration(figures.seconds_left)),
+        ("evaluation", number(figures.eval_return)),
+        ("best", number(figures.best_return)),
+        ("target", number(figures.target_return)),
+        ("updates", f"{figures.updates_now:,.0f}"),
+        ("workers", _workers(figures)),
     ]
-    cells += [
-        _cell(metric.display, _number(figures.recent[metric.name], metric.form))
-        for metric in metrics.METRICS
-        if metric.display
-    ]
-    table = Table.grid(padding=(0, 3))
-    for first in range(0, len(cells), 5):
-        table.add_row(*cells[first : first + 5])
-    return Group(bar, table)
+    for metric in metrics.METRICS:
+        if metric.display:
+            value = figures.recent.get(metric.name, float("nan"))
+            if metric.name.startswith("rate/"):
+                value = figures.rate(metric.name.removeprefix("rate/"))
+            cells.append((metric.display, number(value, metric.form)))
+    if known := tables.num_bytes(figures.memory):
+        cells.append(("coordinator's memory", known))
+    grid = _grid(cells, width)
+    parts: list[RenderableType] = [bar, grid]
+    room = height - 2 - grid.row_count
+    for columns, is_worker in ((_WORKERS, True), (_SERVERS, False)):
+        rows = [each for each in figures.tasks if each.is_worker == is_worker]
+        most = room - 2  # with its heading, and a line about those that are left out
+        if not rows or most < 1:
+            continue
+        parts.append(tables.make(columns, rows[:most], width))
+        room -= 1 + min(len(rows), most)
+        if len(rows) > most:
+            parts.append(Text(f"and {len(rows) - most} more, for which there is no room"))
+            room -= 1
+    return Group(*parts)
+
+
+def _grid(cells: list[tuple[str, str]], width: int) -> Table:
+    """Names and values in as many columns as fit."""
+    lengths = [len(name) + 1 + len(value) for name, value in cells]
+    for columns in range(6, 0, -1):
+        widths = [max(lengths[first::columns], default=0) for first in range(columns)]
+        if sum(widths) + _GAP * (columns - 1) <= width:
+            break
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    texts = [Text.assemble((f"{name} ", "dim"), (value, "bold")) for name, value in cells]
+    for first in range(0, len(texts), columns):
+        table.add_row(*texts[first : first + columns])
+    return table
 
 
 def _workers(figures: RunFigures) -> str:
     return f"{figures.workers_reporting}/{figures.workers}"
 
 
-def _cell(name: str, value: str) -> Text:
-    return Text.assemble((f"{name} ", "dim"), (value, "bold"))
+def _phases(figures: RunFigures) -> str:
+    """What workers are at, as the end of a line: how many of them, where there are several."""
+    workers = [each for each in figures.tasks if each.is_worker]
+    if not any(each.is_heard for each in workers):
+        return ""
+    filling = [each for each in workers if each.is_filling]
+    doing = collections.Counter(_WORDS.get(each.doing, each.doing) for each in workers)
+    parts = [name if len(workers) == 1 else f"{count} {name}" for name, count in doing.items()]
+    if filling:
+        rows, goal = (
+            sum(getattr(each, name) for each in filling) for name in ("replay_rows", "replay_goal")
+        )
+        parts.append(f"replay {rows:,.0f} of the {goal:,.0f} it needs")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
-def _number(value: float, form: str = ".1f") -> str:
-    if math.isnan(value):
-        return "-"
-    return "none" if math.isinf(value) else format(value, form)
+def _doing(task: TaskFigures) -> str:
+    doing = _WORDS.get(task.doing, task.doing)
+    return f"{doing} {task.seconds:.0f} s" if task.seconds >= 1 else doing
+
+
+def _replay(task: TaskFigures) -> str:
+    rows = tables.optional(task.replay_rows, ",.0f")
+    return f"{rows} of {task.replay_goal:,.0f}" if task.is_filling else rows
+
+
+_WORKERS = (
+    Column("", lambda task: task.name, left=True),
+    Column("at", _doing, left=True),
+    Column("env steps/s", lambda task: tables.optional(task.env_steps_per_second, ",.1f"), 1),
+    Column("updates/s", lambda task: tables.optional(task.updates_per_second, ",.1f"), 2),
+    Column("replay", _replay, 3),
+    Column("staleness", lambda task: tables.optional(task.staleness, ".0f"), 5),
+    Column("memory", lambda task: tables.num_bytes(task.memory), 4),
+)
+_SERVERS = (
+    Column("", lambda task: task.name, left=True),
+    Column("at", _doing, left=True),
+    Column("version", lambda task: tables.optional(task.version, ",.0f"), 1),
+    Column("pushes/s", lambda task: tables.optional(task.pushes_per_second, ",.1f"), 2),
+    Column("memory", lambda task: tables.num_bytes(task.memory), 3),
+)

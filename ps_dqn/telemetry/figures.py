@@ -43,6 +43,31 @@ class RecoveryFigures:
 
 
 @dataclasses.dataclass(frozen=True)
+class TaskFigures:
+    """What a worker or a parameter server is at."""
+
+    name: str  # as people call it
+    is_worker: bool
+    doing: str  # a phase, or what is wrong with it
+    seconds: float = math.nan  # for so long
+    env_steps_per_second: float = math.nan
+    updates_per_second: float = math.nan
+    pushes_per_second: float = math.nan  # that come to it
+    staleness: float = math.nan  # of its last push (versions)
+    replay_rows: float = math.nan
+    replay_goal: float = math.nan  # rows without which nothing is learned
+    version: float = math.nan  # of the parameters that it has
+    memory: float = math.nan  # bytes
+
+    is_heard: bool = True  # it says what it is at
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether its replay has not enough to learn from."""
+        return self.replay_rows < self.replay_goal
+
+
+@dataclasses.dataclass(frozen=True)
 class RunFigures:
     """What the coordinator knows of its run; what has a default is not known while it connects."""
 
@@ -65,7 +90,19 @@ class RunFigures:
     # nothing was measured; and of the whole session.
     recent: Mapping[str, float] = dataclasses.field(default_factory=dict)
     session: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    is_news: bool = False  # there were reports in the last moments
+    is_news: bool = False  # tasks were heard of in the last moments
+    # Where the run is by what tasks say between their reports too, which may be a little ahead.
+    env_steps_now: float = math.nan
+    updates_now: float = math.nan
+    seconds_left: float = math.nan  # until the last step, at the pace of the last minute
+    memory: float = math.nan  # bytes of the coordinator's process
+    tasks: Sequence[TaskFigures] = ()
+
+    def rate(self, name: str) -> float:
+        """A rate of all workers: `env_steps_per_second` or `updates_per_second`."""
+        known = [getattr(each, name) for each in self.tasks]
+        said = [value for value in known if not math.isnan(value)]
+        return math.fsum(said) if said else self.recent.get(f"rate/{name}", math.nan)
 
     @classmethod
     def planned(cls, config: Config, num_workers: int) -> "RunFigures":

@@ -160,6 +160,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("train/epsilon", "probability", mean_report("epsilon"), display="epsilon", form=".3f",
            prometheus=_gauge("epsilon", "Probability of a random action.")),
     Metric("replay/size", "rows", newest("replay_size"), since_start=True),
+    # Of the workers' processes, and of what they have started: see `memory`.
+    Metric("memory/workers", "bytes", newest("memory"), since_start=True, worker="memory"),
     Metric("rate/env_steps_per_second", "env steps/s", per_second("env_steps"),
            display="env steps/s", form=",.0f"),
     Metric("rate/updates_per_second", "updates/s", per_second("updates"),

@@ -48,6 +48,10 @@ class Host(Protocol):
     def figures(self) -> Any:
         """What `telemetry.prometheus` makes metrics of; None where there is nothing to show."""
 
+    @property
+    def pulse(self) -> Any:
+        """What `telemetry.pulse` makes a pulse of; None where there is nothing to show."""
+
     def leave(self) -> None:
         """The task is told to end: ends what is under way, and lets go of what the host holds."""
 
@@ -159,6 +163,12 @@ _TAKE_ERROR = "take_error"
 def figures() -> Any:
     """What this task's host has to show, once a run has made it; on any thread."""
     return next((host.figures for host in list(_hosts.values())), None)
+
+
+def pulse(task: int) -> Any:
+    """What a task of this process is at, once a run has made its host; on any thread."""
+    host = _hosts.get(task)
+    return None if host is None else host.pulse
 
 
 def leave() -> None:

@@ -119,6 +119,7 @@ class Actor:
         self._gamma, self._value = config.learning.gamma, config.value
         self._following = Following(config, spec)
         self._gathered = Gathered(self._following.nothing())
+        self.env_steps = 0  # made since it was there, taken or not
 
     def start(self, env_steps: int) -> None:
         """Starts environments and exploration, for a run that has made so many steps already.
@@ -139,7 +140,7 @@ class Actor:
         self.memory.begin()
         while self._is_offline and push.steps_to_make > 0:
             push.stepped()
-            self._gathered.env_steps += self.environments.num_envs
+            self._count(self.environments.num_envs)
 
     @property
     def acting(self) -> list[np.ndarray]:
@@ -168,7 +169,7 @@ class Actor:
         self._running_returns[ended] = 0
         if self._value.spans_returns:
             self._follow_discounted(learned, ended)
-        self._gathered.env_steps += int(step.is_transition.sum())
+        self._count(int(step.is_transition.sum()))
 
     def _follow_discounted(self, step: Step, ended: np.ndarray) -> None:
         """Counts episodes whose return from their start is outside of the atoms."""
@@ -179,6 +180,15 @@ class Actor:
         self._gathered.returns_outside += int(is_outside.sum())
         for begins_anew in (ended, step.failed_envs):
             self._discounted[begins_anew], self._discounts[begins_anew] = 0, 1
+
+    def _count(self, env_steps: int) -> None:
+        self._gathered.env_steps += env_steps
+        self.env_steps += env_steps
+
+    @property
+    def not_taken(self) -> int:
+        """Environment steps that `take_gathered` will give; on any thread."""
+        return self._gathered.env_steps
 
     def take_gathered(self) -> Gathered:
         """What was collected since the last call."""

@@ -5,6 +5,7 @@ flags of its own, and one that was restarted becomes whole again by itself.
 """
 
 import pathlib
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.figures import WorkerFigures
+from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Playing, Rejoin, Sizes, Tickets
 from ps_dqn.worker.kept_pushes import KeptPushes
@@ -59,6 +61,28 @@ class WorkerHost:
         """What it has done in the run it is in, if it is in one; on any thread."""
         learning = self._learning
         return None if learning is None else learning.figures
+
+    @property
+    def pulse(self) -> Pulse | None:
+        """What it is at in the run it is in, if it is in one; on any thread."""
+        learning = self._learning
+        if learning is None:
+            return None
+        phase, since = learning.tally.now
+        actor, counters = learning.actor, learning.counters
+        return Pulse(
+            session=self._session,
+            phase=phase,
+            phase_seconds=time.perf_counter() - since,
+            env_steps=actor.env_steps,
+            pending=learning.pending + actor.not_taken,
+            updates=learning.tally.updates,
+            staleness=learning.tally.staleness,
+            replay_rows=actor.memory.size,
+            replay_goal=actor.memory.size_to_learn,
+            run_env_steps=counters.env_steps,
+            run_updates=counters.updates,
+        )
 
     def leave(self) -> None:
         """The task is told to end: hands in the push that it is at, and ends the environments."""
@@ -121,7 +145,7 @@ class WorkerHost:
         """Starts an evaluation, from the fields of `EvaluateBegin`."""
         begin = EvaluateBegin(*arrays)
         self._open(begin.session, begin.config)
-        self._lap("dispatch")
+        self._lap("dispatch", then="evaluation")
         episodes = int(begin.episodes)
         if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
             if self._evaluation is not None:
@@ -132,13 +156,13 @@ class WorkerHost:
     def _evaluate_end(self, evaluation: Evaluation) -> Played:
         """Ends an evaluation."""
         played = evaluation.end()
-        self._lap("evaluation")
+        self._lap("evaluation", then="dispatch")
         return played
 
-    def _lap(self, phase: str) -> None:
+    def _lap(self, phase: str, then: str) -> None:
         """Ends a phase outside of training closures; the next closure's report has it."""
         if self._learning is not None:
-            self._learning.tally.lap(phase)
+            self._learning.tally.lap(phase, then)
 
     def _open(self, session: np.ndarray, config: bytes) -> None:
         """Starts afresh when the coordinator is another run than the last one here."""

@@ -19,6 +19,7 @@ from ps_dqn.config import Config
 from ps_dqn.learning.result import Learned
 from ps_dqn.moments import Moments
 from ps_dqn.state import Counters
+from ps_dqn.telemetry import memory
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.ledger import WorkerLedger
 from ps_dqn.telemetry.report import Report
@@ -69,8 +70,7 @@ class Session:
             folder: where replay and the optimizer are kept; None keeps them in memory.
             failures: see `Actor`.
         """
-        self._config, self._worker = config, worker
-        self._folder = folder
+        self._config, self._worker, self._folder = config, worker, folder
         self.actor = Actor(config, worker, folder, failures)
         # Its seeds are TensorFlow's, of acting and learning.
         self._push = PushUnderWay(config.run.seed, worker)
@@ -86,13 +86,13 @@ class Session:
             self._slots, self._slot_steps = optimizer_state.load(
                 folder, config.learning.optimizer, shape
             )
-        self._counters = Counters(0, 0, 0, 0, 0)
+        self.counters = Counters(0, 0, 0, 0, 0)
         self._scheduled = schedules.at(config, env_steps=0)
         self._minibatches = (config.parameter_server.local_updates, config.learning.batch_size)
         self._overlaps = config.parameter_server.overlap == "on"
         self._is_learning = False  # the minibatches of this push are drawn
         self._is_finished = False  # the closure is to end without another push
-        self._env_steps = self._episodes = 0  # collected before this push, and not pushed yet
+        self.pending = self._episodes = 0  # env steps; collected before this push, not pushed yet
         self._num_moments = sizes.num_moments
         self._seen = Moments(self._num_moments)  # likewise
         self._parameters: Parameters | None = None  # pulled, and no plan made for them yet
@@ -100,7 +100,7 @@ class Session:
         self.tally, self._departure = Tally(), Departure()
         self._admission = Admission(config.parameter_server, self.tally)
         self.recovery = Recovery(self._client, self.tally, log_id)
-        self._ledger, self._closures = WorkerLedger(), 0
+        self._ledger = WorkerLedger()
         self.figures = self._figures()
 
     @property
@@ -115,10 +115,10 @@ class Session:
         with self._in_order:  # a closure that was cut off comes to the end of its step
             self.tally.join()
         self._parameters = None
-        if self.recovery.has_gone_on() or not self._closures:
-            self.tally.start_clock()
+        if self.recovery.has_gone_on() or not self._ledger.num_reports:
+            self.tally.start_clock(then="pull")
         else:
-            self.tally.lap("dispatch")
+            self.tally.lap("dispatch", then="pull")
         self._client.begin(tickets.first, tickets.oldest, tickets.safe)
         return self._client.requests()
 
@@ -132,9 +132,9 @@ class Session:
         if self._departure.has_begun:
             answer = Status.FINISHED
         if isinstance(answer, Status):
-            self.tally.lap_beside("waiting")
+            self.tally.lap_beside("waiting", then="waiting")
             return Pulled(np.int32(answer), self._no_parameters, self._no_parameters)
-        self.tally.exchanged("pull")
+        self.tally.exchanged("pull", then="acting")
         self._parameters = answer
         return Pulled(np.int32(Status.READY), answer.online, answer.target)
 
@@ -144,9 +144,9 @@ class Session:
         self._is_finished = int(status) == Status.FINISHED
         self._is_learning = False
         if self._parameters is not None:
-            self._counters = self._parameters.counters
-            self._scheduled = schedules.at(self._config, self._counters.env_steps)
-            if not self._has_started and (made := self._counters.env_steps):
+            self.counters = self._parameters.counters
+            self._scheduled = schedules.at(self._config, self.counters.env_steps)
+            if not self._has_started and (made := self.counters.env_steps):
                 self.actor.start(made)
                 self._push.start(made)
             self._has_started = True
@@ -166,10 +166,10 @@ class Session:
         """Acts once in every environment, from the fields of `Acted`."""
         acted = Acted(*arrays)
         with self._in_order:
-            self.tally.lap("acting")
+            self.tally.lap("acting", then="environment")
             self.actor.step(acted.greedy, acted.state, self._scheduled.epsilons)
             self._push.stepped()
-            self.tally.lap("environment")
+            self.tally.lap("environment", then="acting")
         return self._acting()
 
     def sample(self) -> Sampled:
@@ -185,7 +185,7 @@ class Session:
                 batch = self._push.batch(draw)
                 self._gather()
             self._is_learning = True
-        self.tally.lap("sampling")
+        self.tally.lap("sampling", then="gradient")
         return Sampled(np.int32(not self._is_finished), batch, self._acting())
 
     def prepare(self) -> np.ndarray:
@@ -193,7 +193,7 @@ class Session:
         with self._in_order:
             if not self._is_finished:
                 self.actor.memory.prepare(*self._minibatches, self._scheduled.progress)
-        self.tally.lap("sampling")
+        self.tally.lap("sampling", then="gradient")
         return np.array(1, np.int32)
 
     def pack(self, *arrays: np.ndarray) -> Packed:
@@ -203,7 +203,7 @@ class Session:
         updates = self._config.parameter_server.local_updates
         self._errors = learned.errors
         # Until the servers have heard of the environments, nothing is as it will be.
-        is_settled = self._counters.env_steps > 0 or not self._num_moments
+        is_settled = self.counters.env_steps > 0 or not self._num_moments
         is_admitted = self._admission.admits(learned) and is_settled
         if is_admitted:  # otherwise the optimizer forgets it too: its slots may be damaged
             self._slots, self._slot_steps = learned.slots, self._slot_steps + updates
@@ -212,23 +212,23 @@ class Session:
             learned.vector,
             kind,
             updates,
-            self._env_steps,
+            self.pending,
             self._episodes,
             self._scheduled.learning_rate,
             self._seen.as_numbers(),
         )
-        self._env_steps = self._episodes = 0
+        self.pending = self._episodes = 0
         self._seen = Moments(self._num_moments)
-        self.tally.lap_beside("gradient")
+        self.tally.lap_beside("gradient", then="push")
         return Packed(header, packed)
 
     def pushed(self, numbers: np.ndarray) -> np.ndarray:
         """Takes the `Verdict`, int64 [fields]; returns the next pull's requests."""
         verdict = messages.unpack(Verdict, numbers)
         self._client.pushed(verdict)
-        self._counters = Counters(*(getattr(verdict, name) for name in Counters._fields))
+        self.counters = Counters(*(getattr(verdict, name) for name in Counters._fields))
         self.tally.judged(verdict)
-        self.tally.exchanged("push")
+        self.tally.exchanged("push", then="pull")
         return self._client.requests()
 
     def report(self) -> Reported:
@@ -239,33 +239,33 @@ class Session:
             optimizer_state.save(
                 self._folder, self._config.learning.optimizer, self._slots, self._slot_steps
             )
-            self.tally.lap("gradient")
+            self.tally.lap("gradient", then="gradient")
         fields = self.tally.take()
-        fields |= {f"run_{name}": value for name, value in self._counters._asdict().items()}
-        fields |= {
+        fields |= {f"run_{name}": value for name, value in self.counters._asdict().items()} | {
             "worker": self._worker,
             "bytes_pulled": self._client.bytes_pulled,
             "bytes_pushed": self._client.bytes_pushed,
             "epsilon": self._scheduled.epsilons.mean(),
             "replay_size": self.actor.memory.size,
+            "memory": memory.used(),
         }
         self._client.bytes_pulled = self._client.bytes_pushed = 0
         report = Report(**fields)
         self._ledger.add(report)
-        self._closures += 1
         self.figures = self._figures()
+        self.tally.enter("dispatch")
         self._departure.closure_ended()
         return Reported(np.int32(1), np.array(report, np.float64))
 
     def _figures(self) -> WorkerFigures:
         """Made anew for each report and never changed, so any thread may read them."""
-        memory = self.actor.memory
+        replay = self.actor.memory
         return WorkerFigures(
             env_steps=int(self._ledger.total("env_steps")),
             updates=int(self._ledger.total("updates")),
-            closures=self._closures,
-            replay_rows=memory.size,
-            replay_bytes=memory.nbytes,
+            closures=self._ledger.num_reports,
+            replay_rows=replay.size,
+            replay_bytes=replay.nbytes,
             phase_seconds=self._ledger.phase_seconds(),
         )
 
@@ -292,7 +292,7 @@ class Session:
     def _gather(self) -> None:
         """Counts what was collected."""
         gathered = self.actor.take_gathered()
-        self._env_steps += gathered.env_steps
+        self.pending += gathered.env_steps
         self._episodes += len(gathered.returns)
         self._seen.merge(gathered.seen)
         self.tally.returns.extend(gathered.returns)

@@ -1,6 +1,7 @@
 """What a worker counts and times between two reports."""
 
 import collections
+import math
 import time
 
 from ps_dqn.telemetry.report import Report
@@ -15,28 +16,42 @@ class Tally:
         self._values: dict[str, float] = collections.defaultdict(float)
         self._lap_began = time.perf_counter()
         self._beside: list[tuple[str, float]] = []  # phases and when each ended
+        # What other threads may read at any time: the phase that was entered last and when, what
+        # was made since the first report began, and the last push's staleness (NaN before one).
+        self.now = ("dispatch", self._lap_began)
+        self._updates_before, self.staleness = 0.0, math.nan
 
-    def start_clock(self) -> None:
+    @property
+    def updates(self) -> float:
+        """Made in all, whatever was reported; on any thread."""
+        return self._updates_before + self._values.get("updates", 0.0)
+
+    def start_clock(self, then: str) -> None:
         """The first phase begins now: what was before is nobody's."""
-        self._lap_began = time.perf_counter()
+        self._lap_began = self.enter(then)
 
-    def lap(self, phase: str) -> float:
+    def enter(self, phase: str) -> float:
+        """A worker is in a phase from now on; the time."""
+        self.now = phase, time.perf_counter()
+        return self.now[1]
+
+    def lap(self, phase: str, then: str) -> float:
         """Ends a phase, one of `PHASES`, and begins the next; its length (seconds)."""
-        now = time.perf_counter()
+        now = self.enter(then)
         seconds, self._lap_began = now - self._lap_began, now
         self.add(f"time_{phase}", seconds)
         return seconds
 
-    def lap_beside(self, phase: str) -> float:
+    def lap_beside(self, phase: str, then: str) -> float:
         """Ends a phase that others may go on beside; the seconds since the last such, or lap."""
-        now = time.perf_counter()
+        now = self.enter(then)
         began = self._beside[-1][1] if self._beside else self._lap_began
         self._beside.append((phase, now))
         return now - began
 
-    def exchanged(self, phase: str) -> None:
+    def exchanged(self, phase: str, then: str) -> None:
         """Ends a pull or a push, whose length counts whether or not anybody waited for it."""
-        seconds = self.lap_beside(phase)
+        seconds = self.lap_beside(phase, then)
         self.add(f"{phase}_took", seconds)
         self.maximum(f"{phase}_max", seconds)
 
@@ -64,6 +79,7 @@ class Tally:
         self.add("pushes" if is_applied else "refused")
         self.add("staleness", verdict.staleness)
         self.maximum("staleness_max", verdict.staleness)
+        self.staleness = float(verdict.staleness)
 
     def take(self) -> dict[str, float]:
         """All fields of a report, 0 where nothing was counted; the next ones begin anew."""
@@ -72,6 +88,7 @@ class Tally:
             "episodes": len(self.returns),
             "return_sum": sum(self.returns),
         }
+        self._updates_before += self._values.get("updates", 0.0)
         self._values.clear()
         self.returns = []
         return fields

@@ -24,7 +24,7 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
 
     server.leave_when_told()
     from ps_dqn.environments import overdue
-    from ps_dqn.telemetry import prometheus
+    from ps_dqn.telemetry import prometheus, pulse
     from ps_dqn.wire import bridge
     from ps_dqn.worker.host import WorkerHost
 
@@ -37,4 +37,5 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
         options,
         collector=prometheus.worker(bridge.figures),
         on_stop=bridge.leave,
+        pulse_of=lambda: pulse.encode(bridge.pulse(task.index)),
     )

@@ -27,6 +27,7 @@ from ps_dqn.telemetry.metrics import PHASES
 def make_result(num_workers: int) -> Result:
     reports = [
         report(
+            memory=200e6,
             worker=worker, updates=10, env_steps=100, pushes=4, refused=1, withheld_outliers=2,
             staleness=10, staleness_max=7, bytes_pulled=2500, bytes_pushed=3_000_000,
             time_gradient=1.0 + worker, pull_took=0.7, time_pull=0.7, time_waiting=3.0,
@@ -67,7 +68,7 @@ def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -
             "updates_made": 10, "env_steps_made": 100, "pushes_applied": 4, "pushes_refused": 1,
             "pushes_withheld": 2, "staleness": 2.0, "staleness_max": 7, "bytes_pulled": 2500,
             "bytes_pushed": 3_000_000, "pull_ms": 100.0, "push_ms": 0.0,
-            "slowness": 2.7 / ((1.7 + 2.7) / 2),
+            "slowness": 2.7 / ((1.7 + 2.7) / 2), "memory": 200e6,
             **{f"env_{kind}": 0.0 for kind in ENV_FAILURES},
             **{f"time_{phase}": 0.0 for phase in PHASES},
             "time_gradient": 2.0, "time_pull": 0.7, "time_waiting": 3.0,
@@ -94,7 +95,7 @@ def test_the_tables_say_what_each_worker_and_server_did() -> None:
     lines = shown(make_result(2))
     [worker] = [line for line in lines if line[:1] == ["1"] and "≤" in line]
     # 4 pushes were applied; 1 was refused and 2 were withheld.
-    assert " ".join(worker) == "1 10 4 3 2.0 ≤ 7 2 kB 3 MB 100.0 + 0.0 1.23"
+    assert " ".join(worker) == "1 10 4 3 2.0 ≤ 7 2 kB 3 MB 100.0 + 0.0 1.23 200 MB"
     servers = lines[lines.index(["Parameter", "servers"]) :]
     [second] = [line for line in servers if line[:1] == ["1"]]
     assert " ".join(second) == "1 71 60 1 4 kB 900 B 0.2 s"

@@ -38,6 +38,10 @@ class RoutingHost:
             "kept": self._give_back,
         }
 
+    @property
+    def pulse(self) -> Any:
+        return self._real.pulse
+
     def leave(self) -> None:
         self._real.leave()
 

@@ -40,6 +40,7 @@ class ScriptedRun:
         self.num_evaluations = self._num_frozen = 0
         self.tickets: list[Tickets] = []  # of all training closures
         self.train = self.freeze = None
+        self.session = 1
 
     # Of the closures.
 

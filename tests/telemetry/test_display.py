@@ -31,6 +31,8 @@ def figures(recent: dict[str, float] | None = None, **values: object) -> RunFigu
         "target_return": 475.0,
         "workers_reporting": 2,
         "recent": RECENT | (recent or {}),
+        "env_steps_now": 1536,
+        "updates_now": 192,
     }
     return dataclasses.replace(RunFigures.planned(Config(), 2), **known | values)
 

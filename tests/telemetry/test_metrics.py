@@ -95,6 +95,7 @@ def test_train_row() -> None:
         "wire/bytes_pushed": 580.0,
         "wire/bytes_pulled_per_update": 800 / 16,
         "wire/bytes_pushed_per_update": 480 / 16,
+        "memory/workers": 0.0,
         "wire/pull_ms": 1000 * 1.25 / 8,  # 8 exchanges, withheld ones among them
         "wire/pull_ms_max": 250.0,
         "wire/push_ms": 1000 * 2.75 / 8,

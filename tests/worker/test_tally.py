@@ -28,15 +28,17 @@ def test_of_what_goes_on_beside_only_the_wait_counts(monkeypatch: pytest.MonkeyP
     times = iter([99.0, 100.0, 101.0, 102.0, 106.0, 107.0, 108.5, 110.0, 111.0])
     monkeypatch.setattr(tally.time, "perf_counter", lambda: next(times))
     counted = Tally()
-    counted.start_clock()
-    counted.lap("sampling")
-    counted.lap_beside("gradient")  # one second, and all of it hidden behind the environment
-    assert counted.lap("environment") == 5.0
-    counted.exchanged("push")
-    counted.lap_beside("waiting")
-    counted.exchanged("pull")
+    counted.start_clock(then="pull")
+    counted.lap("sampling", then="acting")
+    # One second, and all of it hidden behind the environment.
+    counted.lap_beside("gradient", then="push")
+    assert counted.now == ("push", 102.0)
+    assert counted.lap("environment", then="acting") == 5.0
+    counted.exchanged("push", then="acting")
+    counted.lap_beside("waiting", then="acting")
+    counted.exchanged("pull", then="acting")
     counted.join()
-    assert counted.lap("acting") == 1.0
+    assert counted.lap("acting", then="acting") == 1.0
     report = Report(**counted.take())
     # The push took 5 s, of which the worker waited for one.
     assert (report.time_push, report.push_took, report.push_max) == (1.0, 5.0, 5.0)
@@ -49,10 +51,11 @@ def test_a_phase_has_the_time_since_the_one_before(monkeypatch: pytest.MonkeyPat
     times = itertools.accumulate([100.0, 10.0, 1.0, 0.5, 2.0, 20.0, 0.25])
     monkeypatch.setattr(tally.time, "perf_counter", lambda: next(times))
     counted = Tally()
-    counted.start_clock()
-    assert [counted.lap(phase) for phase in ("pull", "acting", "pull")] == [1.0, 0.5, 2.0]
-    counted.start_clock()
-    assert counted.lap("push") == 0.25
+    counted.start_clock(then="pull")
+    laps = [counted.lap(phase, then="acting") for phase in ("pull", "acting", "pull")]
+    assert laps == [1.0, 0.5, 2.0]
+    counted.start_clock(then="pull")
+    assert counted.lap("push", then="acting") == 0.25
     report = Report(**counted.take())
     assert (report.time_pull, report.time_acting, report.time_push) == (3.0, 0.5, 0.25)
     assert report.time_waiting == 0
