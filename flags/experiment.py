@@ -71,6 +71,9 @@ def _define_one(
     )
     choices = field.metadata["choices"]
     define: Any
+    if field.metadata["was_bool"]:
+        absl_flags.DEFINE_flag(_Switch(field.name, default, list(choices), text), values)
+        return
     if choices:
         absl_flags.DEFINE_enum(field.name, default, list(choices), text, flag_values=values)
         return
@@ -87,6 +90,27 @@ def _define_one(
     else:
         define = _define_widths
     define(field.name, default, text, flag_values=values)
+
+
+class _OnOrOff(absl_flags.EnumParser):
+    """One of the choices; true and false stand for on and off."""
+
+    def parse(self, argument: str) -> str:
+        """What was said."""
+        said = {"true": "on", "false": "off"}.get(str(argument).lower(), argument)
+        return str(super().parse(said))
+
+
+class _Switch(absl_flags.Flag):
+    """A flag of choices that was true or false once: --name and --noname are understood."""
+
+    def __init__(self, name: str, default: Any, choices: list[str], text: str):
+        serializer = absl_flags.ArgumentSerializer()
+        super().__init__(_OnOrOff(choices), serializer, name, default, text, boolean=True)
+
+    def serialize(self) -> str:
+        """As a flagfile has it."""
+        return f"--{self.name}={self.value}"
 
 
 class _Steps(absl_flags.ArgumentParser):

@@ -2,10 +2,12 @@
 
 import dataclasses
 
-from ps_dqn.config.options import option
+from ps_dqn.config.options import SWITCH, option
 from ps_dqn.errors import UsageError
 
 NETWORKS = ("mlp", "nature", "minatar", "impala")
+# What is larger is normalized where nothing is said: quantities of observations, rewards.
+LARGE = 10.0
 # Of `value_distribution`: those that learn expected returns, and those that cut their range up.
 EXPECTED, ON_ATOMS = ("none", "hl_gauss"), ("c51", "hl_gauss")
 
@@ -60,7 +62,7 @@ class Environment:
         "Never take actions that the environment does not allow, nor bootstrap from them: where it "
         "says which ones it allows (auto), in any case (on), or not (off). It says so by "
         "info['action_mask'] or by a method action_masks().",
-        choices=("auto", "on", "off"),
+        choices=SWITCH,
     )
     vectorization: str = option(
         "auto",
@@ -112,10 +114,13 @@ class Network:
         low=1,
         needs={"network": NETWORKS},
     )
-    normalize_observations: bool = option(
-        False,
+    normalize_observations: str = option(
+        "auto",
         "Quantities of observations have their running mean taken away and are divided by their "
-        "standard deviation, over all workers, before the network sees them; bytes are not.",
+        "standard deviation, over all workers, before the network sees them; bytes are not. auto "
+        f"is on where some are beyond {LARGE:g} in an environment's first steps.",
+        choices=SWITCH,
+        was_bool=True,
     )
     activation: str = option(
         "relu",
@@ -225,11 +230,13 @@ class Value:
             "replay": ("uniform", "prioritized", "recent"),
         },
     )
-    normalize_returns: bool = option(
-        False,
+    normalize_returns: str = option(
+        "auto",
         "Rewards are divided by the standard deviation of the discounted return so far, over all "
-        "workers, when they are learned from: values are then of size 1 whatever an environment "
-        "pays.",
+        "workers, when they are learned from: values are then of size 1. auto is on where those of "
+        f"an environment's first steps are of a mean size beyond {LARGE:g}.",
+        choices=SWITCH,
+        was_bool=True,
     )
     double_dqn: bool = option(
         True, "Choose the bootstrap action by the online network (van Hasselt et al. 2016)."
@@ -266,7 +273,7 @@ class Value:
     @property
     def spans_returns(self) -> bool:
         """Whether `v_min` and `v_max` are of the environment's own returns, learned as they are."""
-        is_as_paid = not (self.value_rescaling or self.normalize_returns)
+        is_as_paid = not (self.value_rescaling or self.normalize_returns == "on")
         return self.value_distribution in ON_ATOMS and is_as_paid
 
     def check_beside_branches(

@@ -170,25 +170,25 @@ def _check_values(config: Topics) -> None:
             f"--value_rescaling=true: is for expected returns, not for "
             f"--value_distribution={distribution}; leave one of them out"
         )
-    if value.normalize_returns and distribution == "c51":
+    if value.normalize_returns == "on" and distribution == "c51":
         raise UsageError(
-            "--normalize_returns=true: c51's atoms (--v_min, --v_max) say what size values have; "
+            "--normalize_returns=on: c51's atoms (--v_min, --v_max) say what size values have; "
             "use another --value_distribution, or leave it out"
         )
     wanted = {
-        "normalize_observations": config.network.normalize_observations,
-        "normalize_returns": value.normalize_returns,
+        "normalize_observations=on": config.network.normalize_observations == "on",
+        "normalize_returns=on": value.normalize_returns == "on",
     }
     dtype = config.parameter_server.pull_wire_dtype
     for flag, is_wanted in wanted.items():
         if is_wanted and config.learning.optimizer == "adamw":
             raise UsageError(
-                f"--optimizer=adamw: would shrink the means of --{flag}=true, which are among the "
+                f"--optimizer=adamw: would shrink the means of --{flag}, which are among the "
                 f"parameters; use adam, or leave it out"
             )
         if is_wanted and dtype != "float32":
             raise UsageError(
-                f"--pull_wire_dtype={dtype}: would round the means of --{flag}=true, which travel "
+                f"--pull_wire_dtype={dtype}: would round the means of --{flag}, which travel "
                 f"with the parameters; leave one of them out"
             )
     if value.munchausen and distribution == "c51":

@@ -82,12 +82,12 @@ class Demonstrations:
                 f"leave one of them out"
             )
         wanted = {
-            "normalize_observations": network.normalize_observations,
-            "normalize_returns": value.normalize_returns,
+            "normalize_observations=on": network.normalize_observations == "on",
+            "normalize_returns=on": value.normalize_returns == "on",
         }
         for flag, is_wanted in wanted.items():
             if self.offline and is_wanted:
                 raise UsageError(
-                    f"--{flag}=true: goes by what workers see of their environments, and with "
+                    f"--{flag}: goes by what workers see of their environments, and with "
                     f"--offline they see none; leave one of them out"
                 )

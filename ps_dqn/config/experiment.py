@@ -11,7 +11,7 @@ import typing
 from typing import Any
 
 from ps_dqn.config import checks, scaling
-from ps_dqn.config.options import Steps, check, check_needs
+from ps_dqn.config.options import Steps, check, check_needs, settled
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
 
@@ -52,11 +52,10 @@ class Config(Topics):
         """A configuration from option names and values; options not named keep their default."""
         made = {}
         for group in groups():
-            names = {field.name for field in dataclasses.fields(group.type)}
-            given = {name: values[name] for name in names & values.keys()}
-            if "hidden_sizes" in given:
-                given["hidden_sizes"] = tuple(given["hidden_sizes"])
-            made[group.name] = group.type(**given)
+            given = [field for field in dataclasses.fields(group.type) if field.name in values]
+            made[group.name] = group.type(
+                **{field.name: settled(field, values[field.name]) for field in given}
+            )
         return cls(**made)
 
     def shared_by(self, num_workers: int) -> "Config":

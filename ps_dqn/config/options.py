@@ -13,6 +13,9 @@ from ps_dqn.errors import UsageError
 CHANGING = ("linear", "cosine", "exponential")
 SCHEDULES = ("constant", *CHANGING)
 
+# Whether something is done: the program decides, or a person does.
+SWITCH = ("auto", "on", "off")
+
 # Environment steps: how many, or which share of the run, like 10%.
 Steps: TypeAlias = int | str
 _SHARE = re.compile(r"([0-9]+(\.[0-9]+)?)%")
@@ -26,6 +29,7 @@ def option(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     finite: bool = True,
+    was_bool: bool = False,
     needs: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
 ) -> Any:
     """A dataclass field that also carries what its flag needs.
@@ -37,6 +41,8 @@ def option(
         high: the largest value allowed, itself included.
         choices: the only values allowed, for text options.
         finite: whether infinity is refused; NaN always is.
+        was_bool: it has the choices of `SWITCH`, and True and False stand for on and off: it was
+            once true or false, and flagfiles of runs say so.
         needs: other options and the values of theirs with which this one has an effect; no values
             stand for any but the default.
     """
@@ -46,9 +52,17 @@ def option(
         "high": high,
         "choices": choices,
         "finite": finite,
+        "was_bool": was_bool,
         "needs": needs,
     }
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def settled(field: dataclasses.Field, value: Any) -> Any:
+    """A value as an option has it: on and off for True and False of one that was a bool."""
+    if field.metadata["was_bool"] and isinstance(value, bool):
+        return "on" if value else "off"
+    return tuple(value) if isinstance(field.default, tuple) else value
 
 
 def check(field: dataclasses.Field, value: Any) -> None:

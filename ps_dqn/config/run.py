@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from ps_dqn.config.options import option
+from ps_dqn.config.options import SWITCH, option
 
 # Those of `wire.encoding`, which needs NumPy, so it is not imported here.
 WIRE_DTYPES = ("float32", "bfloat16", "float16", "int8")
@@ -15,7 +15,7 @@ DISPATCH_SHARE = 0.005
 FIRST_PUSHES = 4
 MOST_PUSHES = 64
 # Episodes that confirm an evaluation, where nothing is said, for each of its own.
-CONFIRMATIONS = 5
+CONFIRMATIONS = 2
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
 ROUNDS = ("sync", "trimmed_mean", "median")
 
@@ -51,7 +51,7 @@ class ParameterServer:
         "learns from what was collected before it began; off, first the one and then the other; "
         "auto is on where an environment takes a millisecond or more for a step. With "
         "replay=rollout it is always off.",
-        choices=("auto", "on", "off"),
+        choices=SWITCH,
     )
     aggregation: str = option(
         "auto",

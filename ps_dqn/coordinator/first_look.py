@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ps_dqn import environments
 from ps_dqn.config import Config, Environment
+from ps_dqn.coordinator import normalizing
 from ps_dqn.environments import EnvironmentSpec, overdue
 from ps_dqn.errors import UsageError
 from ps_dqn.run.signals import WRONG_USAGE
@@ -19,22 +20,20 @@ PATIENCE = 5.0
 
 
 def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
-    """Refuses what cannot be acted or evaluated in, and settles `--overlap=auto`.
+    """Refuses what cannot be acted or evaluated in, and settles what was left to the program.
 
     Raises:
         UsageError: with the flag, its value and what to do.
     """
+    with _in_time(config.environment):
+        spec, looks = environments.describe_and_look(config.environment)
     options = config.parameter_server
     if options.overlap == "auto":
-        with _in_time(config.environment):
-            spec, seconds = environments.describe_and_time(config.environment)
         makes_none = config.demonstrations.offline or config.replay.replay == "rollout"
-        is_worth_it = seconds >= SLOW_STEP and not makes_none
+        is_worth_it = looks.seconds >= SLOW_STEP and not makes_none
         options = dataclasses.replace(options, overlap="on" if is_worth_it else "off")
         config = dataclasses.replace(config, parameter_server=options)
-    else:
-        with _in_time(config.environment):
-            spec = environments.describe(config.environment)
+    config = normalizing.settle(config, looks)
     if config.environment.eval_env_kwargs:
         with _in_time(config.environment.in_evaluations):
             other = environments.describe(config.environment.in_evaluations)

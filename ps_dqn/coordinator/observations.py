@@ -16,9 +16,9 @@ def check(config: Config, environment: EnvironmentSpec) -> None:
         UsageError: with the flag, what observations are and what to do.
     """
     seen = environment.describe_observation()
-    if config.network.normalize_observations and not environment.quantities_of:
+    if config.network.normalize_observations == "on" and not environment.quantities_of:
         raise UsageError(
-            f"--normalize_observations=true: has no effect, the observations have no quantities "
+            f"--normalize_observations=on: has no effect, the observations have no quantities "
             f"({seen}): leave it out"
         )
     shift = config.learning.random_shift

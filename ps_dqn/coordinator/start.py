@@ -8,7 +8,14 @@ import warnings
 from ps_dqn import user_code
 from ps_dqn.cluster import server
 from ps_dqn.config import Config
-from ps_dqn.coordinator import atoms, first_look, footprint, observations, process
+from ps_dqn.coordinator import (
+    atoms,
+    first_look,
+    footprint,
+    normalizing,
+    observations,
+    process,
+)
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec, interface
 from ps_dqn.errors import UsageError
@@ -76,14 +83,16 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
         user_code.find_module(f"--network={config.network.network}", module)
     shown = _read_demonstrations(config, environment, 1 if is_remote else num_workers)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
-    lines += [*shown, *atoms.notes(config)]
+    flagfile, told = normalizing.chosen(config, command.flagfile)
+    lines += [*shown, *atoms.notes(config), *told]
     if config.parameter_server.overlap == "on":
         lines.append("environments are stepped while workers learn (--overlap=on)")
     if config.parameter_server.is_synchronous:
         lines.append(
             f"workers push in rounds (--aggregation={config.parameter_server.aggregation})"
         )
-    return dataclasses.replace(command, config=config), environment, lines
+    command = dataclasses.replace(command, config=config, flagfile=flagfile)
+    return command, environment, lines
 
 
 def _read_demonstrations(

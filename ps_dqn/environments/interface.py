@@ -144,7 +144,7 @@ def of(config: Config, spec: EnvironmentSpec) -> Interface:
         spec,
         spec.own,
         listed.own_actions(spec.own.action, config.environment.action_bins),
-        config.network.normalize_observations,
+        config.network.normalize_observations == "on",
         config.network.recurrent_size,
         config.learning.reward_clip,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import gymnasium
+import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import FrameStackObservation
 
@@ -19,11 +20,20 @@ from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError
 
-# Steps that are timed at most, and how long that may take (seconds).
-STEPS_TIMED, SECONDS_TIMED = 10, 0.5
+# First steps at most, and how long they may take (seconds).
+STEPS_SEEN, SECONDS_SEEN = 200, 0.5
 
 # Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
 _ALE = "ale_py.vector_env:AtariVectorEnv"
+
+
+@dataclasses.dataclass(frozen=True)
+class Looks:
+    """What an environment's first steps are like."""
+
+    seconds: float  # of its quickest step
+    largest: float  # size of a quantity of observations; NaN where one is no number
+    rewards: np.ndarray  # of each step
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -36,8 +46,8 @@ def describe(config: Environment) -> EnvironmentSpec:
         return _looked_at(config, env)
 
 
-def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
-    """The same, and how long one environment takes for a step: its quickest of a few (seconds).
+def describe_and_look(config: Environment) -> tuple[EnvironmentSpec, Looks]:
+    """The same, and what its first steps are like, whose actions are random.
 
     Raises:
         UsageError: as `describe`; or it raises something in an episode's first steps.
@@ -45,7 +55,7 @@ def describe_and_time(config: Environment) -> tuple[EnvironmentSpec, float]:
     with contextlib.closing(make_vector(config, 1)) as env:
         spec = _looked_at(config, env)
         with _first_steps(config):
-            return spec, _seconds_per_step(env)
+            return spec, _look(env, spec)
 
 
 @contextlib.contextmanager
@@ -61,17 +71,28 @@ def _first_steps(config: Environment) -> Iterator[None]:
         ) from error
 
 
-def _seconds_per_step(env: VectorEnv) -> float:
-    _, infos = env.reset(seed=0)
+def _look(env: VectorEnv, spec: EnvironmentSpec) -> Looks:
+    observations, infos = env.reset(seed=0)
     env.action_space.seed(0)
     taken: list[float] = []
+    rewards: list[float] = []
+    largest = _largest(spec, observations)
     started = time.perf_counter()
-    while len(taken) < STEPS_TIMED and time.perf_counter() - started < SECONDS_TIMED:
+    while len(taken) < STEPS_SEEN and time.perf_counter() - started < SECONDS_SEEN:
         actions = masks.sample(env, infos, int(specification.actions_of(env).n))
         before = time.perf_counter()
-        *_, infos = env.step(actions)
+        observations, reward, *_, infos = env.step(actions)
         taken.append(time.perf_counter() - before)
-    return min(taken)
+        rewards.append(float(reward[0]))
+        largest = max(largest, _largest(spec, observations))
+    return Looks(min(taken), largest, np.array(rewards))
+
+
+def _largest(spec: EnvironmentSpec, observations: np.ndarray) -> float:
+    """The size of the largest quantity of an observation; 0 where it has none."""
+    if not spec.num_quantities:
+        return 0.0
+    return float(np.abs(spec.quantities(np.asarray(observations))).max())
 
 
 def with_masks(

@@ -22,7 +22,7 @@ class Standardized:
 
     def __init__(self, network: Network, value: Value, environment: EnvironmentSpec):
         """Has a layer for each part that has quantities."""
-        shapes = environment.quantities_of if network.normalize_observations else {}
+        shapes = environment.quantities_of if network.normalize_observations == "on" else {}
         self._layers = {name: Standardize() for name in shapes}
         for name, shape in shapes.items():
             self._layers[name].build((None, *shape))
@@ -30,7 +30,7 @@ class Standardized:
         self.variables = [layer.mean for layer in layers] + [layer.scale for layer in layers]
         self.num_moments = environment.num_quantities if shapes else 0
         self._reward_scale: keras.Variable | None = None
-        if value.normalize_returns:
+        if value.normalize_returns == "on":
             self._reward_scale = keras.Variable(np.float32(1), trainable=False)
             self.variables.append(self._reward_scale)
             self.num_moments += 1

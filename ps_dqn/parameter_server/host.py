@@ -96,7 +96,7 @@ class ParameterHost:
         parsed = Config.from_json(config.decode())
         self._size, self._session = len(initial), int(session)
         held = vectors.make(parsed, initial, num_parameters)
-        normalizing = Normalizing(num_moments, parsed.value.normalize_returns, start)
+        normalizing = Normalizing(num_moments, int(parsed.value.normalize_returns == "on"), start)
         self._shard = Shard(parsed, int(session), num_ps, num_workers, held, normalizing)
         return [np.int32(1)]
 

@@ -13,8 +13,9 @@ class Following:
     def __init__(self, config: Config, spec: EnvironmentSpec):
         """Counts what the options want."""
         self._spec, self._gamma = spec, config.learning.gamma
-        self._observed = spec.num_quantities if config.network.normalize_observations else 0
-        self._has_returns = config.value.normalize_returns
+        is_wanted = config.network.normalize_observations == "on"
+        self._observed = spec.num_quantities if is_wanted else 0
+        self._has_returns = config.value.normalize_returns == "on"
         # Σ γ^k of the rewards so far, the last one whole.
         self._returns = np.zeros(config.environment.envs_per_worker)
 

@@ -37,7 +37,7 @@ def test_branches_do_not_go_with_values_of_whole_actions(beside: dict[str, Any],
         ),
         (
             {"demonstrations": "shown.npz", "offline": True, "normalize_observations": True},
-            "--normalize_observations=true: goes by what workers see of their environments, and "
+            "--normalize_observations=on: goes by what workers see of their environments, and "
             "with --offline they see none; leave one of them out",
         ),
         (

@@ -94,6 +94,7 @@ def test_nobody_waits_for_a_worker_that_evaluates(
         *("--env_module=slow_catch", "--env_id=tests/SlowCatch-v0", "--overlap=off"),
         # Its four steps take a second, a push some milliseconds.
         *('--eval_env_kwargs={"seconds": 0.25}', "--eval_episodes=1", "--eval_period=1000"),
+        "--confirm_episodes=0",
         *("--cluster=in_process", "--num_workers=2", "--num_envs=4", "--local_updates=4"),
         *("--min_replay_size=40", "--target_return=inf", "--total_env_steps=4000"),
         PYTHONPATH=os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")]),

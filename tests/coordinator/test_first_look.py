@@ -11,16 +11,24 @@ import pytest
 from support import programs
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator import first_look
+from ps_dqn.coordinator import first_look, normalizing
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.actor import Evaluation
 
 
 class Waiting(gymnasium.Env):
-    """Waits in each step; `size` numbers are seen."""
+    """Waits in each step; `size` numbers are seen, which are 0 at first."""
 
-    def __init__(self, wait: float = 0.0, size: int = 2, fails: bool = False):
-        self.observation_space = gymnasium.spaces.Box(0, 1, (size,), np.float32)
+    def __init__(
+        self,
+        wait: float = 0.0,
+        size: int = 2,
+        fails: bool = False,
+        shows: float = 0.0,
+        pays: float = 1.0,
+    ):
+        self.observation_space = gymnasium.spaces.Box(-1e6, 1e6, (size,), np.float32)
+        self._shows, self._pays = shows, pays
         self.action_space = gymnasium.spaces.Discrete(2)
         self._wait, self._size, self._fails = wait, size, fails
 
@@ -31,10 +39,13 @@ class Waiting(gymnasium.Env):
         time.sleep(self._wait)
         if self._fails:
             raise ValueError("the simulator\nis gone")
-        return np.zeros(self._size, np.float32), 1.0, False, False, {}
+        return np.full(self._size, self._shows, np.float32), self._pays, False, False, {}
 
 
 gymnasium.register("TestFirstLook/Waiting-v0", Waiting, disable_env_checker=True)
+
+
+OFFLINE = {"demonstrations": "shown.npz", "offline": True}
 
 
 def overlap(**values: Any) -> str:
@@ -45,6 +56,48 @@ def overlap(**values: Any) -> str:
 def test_slow_environments_are_stepped_while_workers_learn() -> None:
     assert overlap(env_kwargs='{"wait": 0.002}') == "on"
     assert overlap() == "off"
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "values", "settled"),
+    [
+        ({"shows": 50.0}, {}, ("on", "off")),
+        ({"shows": -50.0}, {}, ("on", "off")),
+        ({"shows": 5.0, "pays": 5.0}, {}, ("off", "off")),
+        ({"pays": -200.0}, {}, ("off", "on")),
+        ({"shows": 50.0, "pays": 50.0}, {}, ("on", "on")),
+        ({"shows": 50.0, "pays": 50.0}, {"reward_clip": 1.0}, ("on", "off")),
+        ({"shows": 50.0}, {"normalize_observations": "off"}, ("off", "off")),
+        ({}, {"normalize_observations": "on", "normalize_returns": "on"}, ("on", "on")),
+        # What would change means, or never sees any.
+        ({"shows": 50.0, "pays": 50.0}, {"optimizer": "adamw"}, ("off", "off")),
+        ({"shows": 50.0, "pays": 50.0}, {"pull_wire_dtype": "bfloat16"}, ("off", "off")),
+        ({"shows": 50.0, "pays": 50.0}, OFFLINE, ("off", "off")),
+        # What says by itself what size values have.
+        ({"pays": 50.0}, {"value_distribution": "c51"}, ("off", "off")),
+        ({"pays": 50.0}, {"value_distribution": "hl_gauss"}, ("off", "off")),
+        ({"pays": 50.0}, {"value_rescaling": True}, ("off", "off")),
+    ],
+    ids=str,
+)
+def test_what_is_large_is_normalized(
+    kwargs: dict[str, float], values: dict[str, Any], settled: tuple[str, str]
+) -> None:
+    options = {"env_id": "TestFirstLook/Waiting-v0", "env_kwargs": json.dumps(kwargs)}
+    config, _ = first_look.at_environment(Config.from_values({**options, **values}))
+    assert (config.network.normalize_observations, config.value.normalize_returns) == settled
+
+
+def test_the_flagfile_has_what_was_settled() -> None:
+    """Evaluators and exports build their network by it."""
+    config = Config.from_values({"normalize_observations": "on", "normalize_returns": "off"})
+    said = "--num_envs=8\n--normalize_observations=auto\n--normalize_returns=auto\n"
+    flagfile, told = normalizing.chosen(config, said)
+    assert flagfile == "--num_envs=8\n--normalize_observations=on\n--normalize_returns=off\n"
+    assert told == [
+        "numbers of the environment are large, and are normalized (--normalize_observations=on)"
+    ]
+    assert normalizing.chosen(config, flagfile) == (flagfile, [])  # which people said themselves
 
 
 def test_an_environment_whose_steps_fail_is_refused_in_one_line() -> None:

@@ -102,8 +102,8 @@ def test_one_part_that_confirms_is_of_what_was_evaluated() -> None:
     evaluations.start(1000)
     evaluated = evaluations.on_part(np.array([7, 70, 700, 3, 35]), np.ones(2))
     evaluations.confirm()
-    assert schedule.played[1][:2] == (10, False)  # five times as many, where nothing is said
-    confirmed = evaluations.on_part(np.zeros(5, np.int64), np.ones(10))
+    assert schedule.played[1][:2] == (4, False)  # twice as many, where nothing is said
+    confirmed = evaluations.on_part(np.zeros(5, np.int64), np.ones(4))
     assert evaluated is not None
     assert confirmed is not None
     assert confirmed.counters == evaluated.counters

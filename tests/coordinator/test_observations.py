@@ -29,8 +29,8 @@ def check(environment: EnvironmentSpec, **values: Any) -> None:
     [
         (
             IMAGE,
-            {"normalize_observations": True},
-            "--normalize_observations=true: has no effect, the observations have no quantities "
+            {"normalize_observations": "on"},
+            "--normalize_observations=on: has no effect, the observations have no quantities "
             "(12×10×2): leave it out",
         ),
         (

@@ -103,7 +103,7 @@ def test_the_tables_say_what_each_worker_and_server_did() -> None:
 
 
 @pytest.mark.parametrize(
-    ("episodes", "said"), [(None, " over 100 further episodes"), (0, "")], ids=str
+    ("episodes", "said"), [(None, " over 40 further episodes"), (0, "")], ids=str
 )
 def test_the_best_is_shown_with_what_has_confirmed_it(episodes: int | None, said: str) -> None:
     config = Config.from_values({"confirm_episodes": episodes})

@@ -96,6 +96,36 @@ def test_target_return(words: Sequence[str], expected: float | None) -> None:
     assert _config(*words).run.target_return == expected
 
 
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("--normalize_observations", "on"),
+        ("--normalize_observations=true", "on"),
+        ("--nonormalize_observations", "off"),
+        ("--normalize_observations=auto", "auto"),
+    ],
+)
+def test_what_was_true_or_false_is_still_understood(
+    tmp_path: pathlib.Path, word: str, expected: str
+) -> None:
+    """As a flagfile of an older run says it, and on the command line."""
+    assert _config(word).network.normalize_observations == expected
+    flagfile = tmp_path / "flags.txt"
+    flagfile.write_text(f"{word}\n--num_envs=8\n")
+    values = parsed(f"--flagfile={flagfile}")
+    assert experiment.read(values).network.normalize_observations == expected
+    written = command_line.as_flagfile(values, ["normalize_observations"])
+    assert written == f"--normalize_observations={expected}\n"
+
+
+def test_of_a_switch_true_and_false_are_on_and_off() -> None:
+    for value, expected in ((True, "on"), (False, "off"), ("auto", "auto")):
+        config = Config.from_values({"normalize_observations": value})
+        assert config.network.normalize_observations == expected
+    with pytest.raises(absl_flags.Error, match="should be one of <auto\\|on\\|off>"):
+        parsed("--normalize_observations=maybe")
+
+
 def test_the_experiments_have_every_option() -> None:
     assert set().union(*map(experiment_of, EXPERIMENTS.values())) == set(FIELDS)
 

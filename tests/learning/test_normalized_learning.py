@@ -47,7 +47,7 @@ def test_rewards_are_scaled(kind: dict[str, Any], local_updates: int) -> None:
 
 
 def test_observations_are_standardized() -> None:
-    given = with_head(inputs(normalize_observations=True), [*MEAN, *SCALES])
+    given = with_head(inputs(normalize_observations="on"), [*MEAN, *SCALES])
     plain = inputs()
     same_start(given, plain, 2 * FEATURES)
     plain.batch = plain.batch._replace(

@@ -30,9 +30,9 @@ def build(
     spec: EnvironmentSpec = VECTOR, returns: bool = False, seed: int = 1, **values: object
 ) -> QNetwork:
     config = Network(
-        **{"hidden_sizes": (8,), "layer_norm": False, "normalize_observations": True} | values
+        **{"hidden_sizes": (8,), "layer_norm": False, "normalize_observations": "on"} | values
     )
-    value = Value(value_distribution="none", normalize_returns=returns)
+    value = Value(value_distribution="none", normalize_returns="on" if returns else "off")
     return networks.build(config, value, spec, seed)
 
 
@@ -46,7 +46,7 @@ def standardized(seen: np.ndarray) -> np.ndarray:
 
 
 def test_the_network_sees_standardized_numbers() -> None:
-    network, plain = build(), build(normalize_observations=False)
+    network, plain = build(), build(normalize_observations="off")
     assert (network.num_moments, plain.num_moments) == (4, 0)
     assert network.num_parameters == plain.num_parameters + 8
     assert network.initial.tolist() == [*[0] * 4, *[1] * 4, *plain.initial]
@@ -75,14 +75,14 @@ def test_no_gradient_moves_them() -> None:
 
 
 def test_rewards_have_a_scale_of_their_own() -> None:
-    network = build(normalize_observations=False, returns=True)
+    network = build(normalize_observations="off", returns=True)
     assert network.num_moments == 1
     rewards = tf.constant([[1.0, -2.0]])
     assert network.rewards(network.initial, rewards).numpy().tolist() == [[1.0, -2.0]]
     vector = network.initial.copy()
     vector[0] = 0.25
     assert network.rewards(tf.constant(vector), rewards).numpy().tolist() == [[0.25, -0.5]]
-    plain = build(normalize_observations=False)
+    plain = build(normalize_observations="off")
     assert plain.rewards(plain.initial, rewards) is rewards
 
 
@@ -91,7 +91,7 @@ def test_of_parts_quantities_are_standardized_and_things_are_not() -> None:
     spec = EnvironmentSpec((16,), np.dtype(np.uint8), 3, None, parts=made)
     network = build(spec, hidden_sizes=())
     assert network.num_moments == 3
-    plain = build(spec, hidden_sizes=(), normalize_observations=False)
+    plain = build(spec, hidden_sizes=(), normalize_observations="off")
     row = np.concatenate(
         [
             np.array([2], np.int32).view(np.uint8),
@@ -108,7 +108,7 @@ def test_of_parts_quantities_are_standardized_and_things_are_not() -> None:
 
 def test_along_sequences_too() -> None:
     network = build(recurrent_size=4)
-    plain = build(recurrent_size=4, normalize_observations=False)
+    plain = build(recurrent_size=4, normalize_observations="off")
     seen = observations(VECTOR, 2, 3)
     vector = np.concatenate([MEAN, SCALE, plain.initial]).astype(np.float32)
     along = tf.zeros([2, 3], tf.bool), tf.zeros([2, 3], tf.int32), tf.zeros([2, 3])
@@ -125,7 +125,7 @@ def test_the_exported_model_does_it_too(
     name: str, spec: EnvironmentSpec, tmp_path: pathlib.Path
 ) -> None:
     own = {"network": name} if ":" in name else {"network": name, "hidden_sizes": (8,)}
-    config = Network(**own, normalize_observations=True)
+    config = Network(**own, normalize_observations="on")
     network = networks.build(config, small_networks.NONE, spec, seed=1)
     size = network.num_moments
     vector = network.initial.copy()

@@ -30,6 +30,7 @@ NOT_DEFAULT: dict[str, Any] = {
     "replay_memory": "500MB",
     "recency_eta": 0.95,
     "target_return": -12.5,
+    "confirm_episodes": 30,
     "max_staleness": 3,
     "outer_learning_rate": 0.7,
     "outer_momentum": 0.25,
@@ -44,7 +45,7 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("replay_compression", "lz4"): {"replay_memory": "1GiB"},
     ("replay", "rollout"): {"target_update_period": 0, "double_dqn": False, "n_step": 1},
 }
-NOT_NORMALIZED = {"normalize_observations": False, "normalize_returns": False}
+NOT_NORMALIZED = {"normalize_observations": "auto", "normalize_returns": "auto"}
 NO_TRACES = {"traces": "none"}
 ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0, "branching": False}
 # Together, these experiments have every option with a value that is not its default: what each

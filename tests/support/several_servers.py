@@ -27,7 +27,8 @@ class Servers:
         self.config = make_config(**options)
         initial = np.zeros(SIZE, np.float32) if initial is None else initial
         self.sizes = messages.shard_sizes(len(initial), num_ps)
-        has_returns, starts = self.config.value.normalize_returns, np.cumsum([0, *self.sizes])
+        has_returns = int(self.config.value.normalize_returns == "on")
+        starts = np.cumsum([0, *self.sizes])
         self.shards = [
             make_shard(
                 self.config,

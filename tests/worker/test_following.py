@@ -96,7 +96,7 @@ def test_the_options_are_refused_where_they_have_no_effect() -> None:
 
     options = config(normalize_observations=True)
     for values, said in (
-        ({"normalize_returns": True, "value_distribution": "c51"}, "--normalize_returns=true"),
+        ({"normalize_returns": True, "value_distribution": "c51"}, "--normalize_returns=on"),
         (
             {"normalize_observations": True, "optimizer": "adamw"},
             "--optimizer=adamw: would shrink the means of --normalize_observations",
