@@ -1,11 +1,11 @@
 """The small problems of the docs' tables: they are environments, and their rules beat chance."""
 
-import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 from support.problems.crossing import Crossing
 from support.problems.fridge import Fridge
 from support.problems.keys import Keys
+from support.problems.playing import played
 from support.problems.room import Room
 from support.problems.swing import Swing
 from support.problems.workshop import Workshop
@@ -19,25 +19,6 @@ WORTH = {
     Swing: (-11000, -6000),
     Keys: (96, 103),
 }
-
-
-def played(env: gymnasium.Env, follows_rule: bool) -> float:
-    """The mean return of 30 episodes."""
-    total = 0.0
-    for seed in range(30):
-        _, info = env.reset(seed=seed)
-        env.action_space.seed(seed)
-        is_over = False
-        while not is_over:
-            mask = info.get("action_mask")
-            has_choice = mask is not None and mask.any()
-            action = env.action_space.sample(mask if has_choice else None)
-            if follows_rule:
-                action = env.unwrapped.rule()  # type: ignore[attr-defined]
-            _, reward, terminated, truncated, info = env.step(action)
-            is_over = terminated or truncated
-            total += float(reward)
-    return total / 30
 
 
 @pytest.mark.parametrize("problem", WORTH, ids=lambda problem: problem.__name__)
