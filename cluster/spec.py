@@ -130,6 +130,7 @@ class Placement:
     inter_op_threads: int
     health_port: int = 0
     restart: bool = False  # the coordinator, by a process that owns the tasks
+    free_stateful_sets: tuple[str, ...] = ()  # of Kubernetes, when the run is over
 
 
 def tasks_there(spec: ClusterSpec, new: Sequence[Task], there: int) -> str:

@@ -30,7 +30,7 @@ TOPICS = {
         "ps",
     ),
     "Its manifests.": ("overlay", "namespace", "image", "worker_image", "tls_image", "patch"),
-    "What it is given.": ("cpu", "memory", "storage", "storage_class", "access_mode"),
+    "What it is given.": ("cpu", "memory", "storage", "storage_class", "access_mode", "free_nodes"),
     "What to do.": ("output", "dry_run", "apply", "context"),
 }
 
@@ -100,11 +100,14 @@ def define() -> absl_flags.FlagValues:
         flag_values=values,
     )
     switches = {
+        "free_nodes": "When the run is over, the coordinator scales workers and parameter servers "
+        "to zero, so that their nodes are free. Needs leave to make a Role. A JobSet and a TFJob "
+        "free theirs without.",
         "dry_run": "Print the rendered manifests; write and apply nothing.",
         "apply": "Write the overlay and apply it with kubectl. Without: write it only.",
     }
     for name, text in switches.items():
-        absl_flags.DEFINE_bool(name, False, text, flag_values=values)
+        absl_flags.DEFINE_bool(name, name == "free_nodes", text, flag_values=values)
     return values
 
 
@@ -147,6 +150,7 @@ def read(values: absl_flags.FlagValues) -> Launch:
         cpu=quantities.by_role("cpu", values.cpu),
         memory=quantities.by_role("memory", values.memory),
         storage=_read_storage(values),
+        free_nodes=_read_free_nodes(values),
         patches=tuple(_read_patch(values, number) for number in range(len(values.patch))),
         output=pathlib.Path(values.output or f"launch/{values.name}"),
         dry_run=values.dry_run,
@@ -201,6 +205,15 @@ def _read_storage(values: absl_flags.FlagValues) -> Storage:
     if values.storage_class:
         names.check_storage_class(values.storage_class)
     return Storage(values.storage, values.storage_class, values.access_mode or "")
+
+
+def _read_free_nodes(values: absl_flags.FlagValues) -> bool:
+    if not values.free_nodes and values.overlay in COMPONENTS:
+        raise UsageError(
+            f"--free_nodes=false: has no effect with --overlay={values.overlay}, whose pods go "
+            f"when the coordinator is done; leave it out"
+        )
+    return bool(values.free_nodes and values.overlay not in COMPONENTS)
 
 
 def _read_patch(values: absl_flags.FlagValues, number: int) -> tuple[str, bytes]:

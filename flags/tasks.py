@@ -133,6 +133,14 @@ def define_placement(values: absl_flags.FlagValues) -> None:
         "tasks, which another process owns. Tasks that are replaced are forked then, too.",
         flag_values=values,
     )
+    absl_flags.DEFINE_list(
+        "free_stateful_sets",
+        [],
+        "StatefulSets of workers and parameter servers in this pod's namespace (comma separated), "
+        "which are scaled to zero when the run is over or cannot be run. Needs a service account "
+        "that may patch their scale.",
+        flag_values=values,
+    )
 
 
 def read_placement(values: absl_flags.FlagValues) -> Placement:
@@ -165,6 +173,11 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
             f"and {values.start_method}; elsewhere, let whatever looks after processes start the "
             f"same command again, with --run_dir"
         )
+    if values.free_stateful_sets and kind != "remote":
+        raise ClusterSpecError(
+            f"--free_stateful_sets={','.join(values.free_stateful_sets)}: has no effect with "
+            f"--cluster={kind}, whose tasks are on this machine; leave it out"
+        )
     return Placement(
         kind,
         spec,
@@ -173,6 +186,7 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
         values.inter_op_threads,
         values.health_port,
         values.restart,
+        tuple(values.free_stateful_sets),
     )
 
 

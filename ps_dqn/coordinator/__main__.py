@@ -18,6 +18,7 @@ _STARTED = time.perf_counter()
 
 FILE_FLAGS = ("run_dir", "resume", "trust_run_dir", "compile_cache")
 HEALTH_FLAGS = ("health_port",)
+OVER_FLAGS = ("free_stateful_sets",)
 PRESET_FLAGS = ("preset", "flagfile")
 # Those that people reach for.
 FIRST_FLAGS = (
@@ -30,6 +31,7 @@ TOPICS = {
     "tasks": ("Where the tasks run.", tasks.PLACEMENT),
     "files": ("Where the files go.", FILE_FLAGS),
     "health": ("How it is watched.", HEALTH_FLAGS),
+    "over": ("What is done when it is over.", OVER_FLAGS),
 }
 
 
@@ -66,6 +68,10 @@ def main(argv: Sequence[str]) -> int:
             )
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
+        if values["free_stateful_sets"].value:  # nobody starts it again: see its Job
+            from ps_dqn.cluster import stateful_sets
+
+            stateful_sets.scale_to_zero(values["free_stateful_sets"].value, print)
         command_line.refuse(error)
 
 

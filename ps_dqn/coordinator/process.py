@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from ps_dqn.cluster import health, pulse, supervisor
+from ps_dqn.cluster import health, pulse, stateful_sets, supervisor
 from ps_dqn.cluster.control import Control, TaskDiedError
 from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
@@ -57,7 +57,10 @@ class Prepared:
 def run(prepared: Prepared) -> int:
     """Starts the tasks, where they are ours, and trains; returns the exit code."""
     process = _CoordinatorProcess(prepared)
-    return process.reported(process.run)
+    code = process.reported(process.run)
+    if code in (0, WRONG_USAGE):  # nobody starts it again
+        stateful_sets.scale_to_zero(prepared.command.placement.free_stateful_sets, process.say)
+    return code
 
 
 class _CoordinatorProcess:
@@ -71,19 +74,19 @@ class _CoordinatorProcess:
             RunFigures.planned(command.config, len(command.placement.spec.workers)),
             lambda: self._past.figures(time.perf_counter() - command.started),
         )
-        self._signals = Signals(self._say, lambda: self._vitals.last_sign)
+        self._signals = Signals(self.say, lambda: self._vitals.last_sign)
 
     def run(self) -> int:
         """Starts the tasks and trains; returns the exit code."""
         # TensorFlow and all that needs it, once for every fork. The thread of a stage ends with it.
-        with stages.stage("importing TensorFlow", self._say):
+        with stages.stage("importing TensorFlow", self.say):
             importlib.import_module("ps_dqn.coordinator.reconnect")
         from ps_dqn.coordinator import tasks
 
         placement = self._prepared.command.placement
-        with tasks.running(placement, self._prepared.command.folder, self._say) as cluster:
+        with tasks.running(placement, self._prepared.command.folder, self.say) as cluster:
             if placement.restart and cluster is not None:
-                return supervisor.Supervisor(cluster, self._say).run(
+                return supervisor.Supervisor(cluster, self.say).run(
                     lambda control, loss: self.reported(lambda: self._train(control, loss))
                 )
             return self._train(cluster, None)
@@ -93,13 +96,13 @@ class _CoordinatorProcess:
         try:
             return action()
         except SystemExit:
-            self._say(f"{self._signals.told_name} came while the run was starting: it has ended")
+            self.say(f"{self._signals.told_name} came while the run was starting: it has ended")
             raise
         except (UsageError, health.HealthError) as error:
-            self._say(f"error: {error}")  # standard error is the log by now
+            self.say(f"error: {error}")  # standard error is the log by now
             return WRONG_USAGE
         except (TaskDiedError, WorkerError, ClusterLostError) as error:
-            self._say(f"error: {error}")
+            self.say(f"error: {error}")
             if isinstance(error, ClusterLostError) and self._signals.received:
                 return self._signals.exit_code(is_over=False)  # everything was told to stop
         except Exception as error:
@@ -107,10 +110,10 @@ class _CoordinatorProcess:
             if (code := self._signals.told_code) is not None:
                 return code
             log = self._prepared.log
-            self._say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
+            self.say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
         folder = self._prepared.command.folder
         if directory.has_checkpoint(folder):
-            self._say(f"--resume --run_dir={folder} goes on from the last checkpoint")
+            self.say(f"--resume --run_dir={folder} goes on from the last checkpoint")
         return FAILED
 
     def _train(self, cluster: Control | None, loss: supervisor.Loss | None) -> int:
@@ -137,9 +140,9 @@ class _CoordinatorProcess:
         listener = pulse.Listener(
             {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
         )
-        watchdog = Watchdog(faults, placement, cluster, self._say, self._past.failures)
+        watchdog = Watchdog(faults, placement, cluster, self.say, self._past.failures)
         options = hyperparameters.of_flags(command.flagfile)
-        tracking = Tracking(command.config.run.track, command.folder, options, self._say)
+        tracking = Tracking(command.config.run.track, command.folder, options, self.say)
         context = run.RunContext(
             command.config,
             prepared.environment,
@@ -170,5 +173,6 @@ class _CoordinatorProcess:
         self._past.follows(loss.memory, loss.at - self._started)
         self._past.failures.noticed(Task("chief", 0), LOST)
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
+        """A line for people."""
         terminal.say(self._prepared.console, line)

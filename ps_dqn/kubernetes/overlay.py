@@ -67,8 +67,12 @@ patches:
 
 
 def _components(run: Launch) -> list[str]:
-    tls = ["tls"] if run.tls_image else []
-    return [*([run.overlay] if run.overlay in COMPONENTS else []), *tls]
+    wanted = {
+        run.overlay: run.overlay in COMPONENTS,
+        "tls": run.tls_image is not None,
+        "free-nodes": run.free_nodes,
+    }
+    return [each for each, is_wanted in wanted.items() if is_wanted]
 
 
 def _images(run: Launch) -> str:

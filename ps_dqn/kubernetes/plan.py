@@ -47,6 +47,7 @@ class Launch:
     cpu: dict[str, str]  # by role; of those that are not there, as the manifests have it
     memory: dict[str, str]
     storage: Storage
+    free_nodes: bool  # of workers and parameter servers, when the run is over
     patches: tuple[tuple[str, bytes], ...]  # names of files, and what is in them
     output: pathlib.Path
     dry_run: bool

@@ -232,6 +232,7 @@ def test_changes_by_a_person_are_kept(capsys: pytest.CaptureFixture[str]) -> Non
         (["--storage=lots"], "--storage=lots: 'lots' is no quantity"),
         (["--storage_class=Fast"], "--storage_class=Fast: must be lower-case"),
         (["--access_mode=ReadWriteAll"], "value should be one of <ReadWriteMany|ReadWriteOnce>"),
+        (["--nofree_nodes", "--overlay=tfjob"], "--free_nodes=false: has no effect"),
         (["--patch=none.yaml"], "--patch=none.yaml: No such file"),
         (["--gamma=2"], "error: --gamma=2.0: must be 1.0 or less"),
         (["--gama=0.5"], "there is no such flag; did you mean --gamma?"),

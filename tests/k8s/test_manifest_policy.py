@@ -52,7 +52,9 @@ def test_pods_keep_to_the_restricted_standard(name: str) -> None:
 @everything
 def test_pods_have_nothing_of_kubernetes_but_what_they_use(name: str) -> None:
     for each in pods(render(name)):
-        assert each.spec["automountServiceAccountToken"] is False
+        talks = "free" in name and each.role == COORDINATOR
+        assert each.spec["automountServiceAccountToken"] is talks
+        assert ("serviceAccountName" in each.spec) == talks
         assert each.spec["enableServiceLinks"] is False
         for volume in each.spec["volumes"]:
             assert volume.keys() - {"name"} <= _VOLUMES

@@ -14,7 +14,7 @@ from support.manifests import EVERYTHING, Object, Pods, of_kind, pods, render
 
 everything = pytest.mark.parametrize("name", EVERYTHING)
 COORDINATOR, SERVER, WORKER = "coordinator", "parameter-server", "worker"
-GRPC, TLS, HEALTH, DNS = 2222, 2443, 8080, 53
+GRPC, TLS, HEALTH, DNS, HTTPS = 2222, 2443, 8080, 53, 443
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Policies:
         rules = [rule for spec in applying for rule in spec.get(direction.lower(), [])]
         return not applying or any(
             {"port": port, "protocol": protocol} in rule["ports"]
-            and any(self._is(selector, peer) for selector in rule[peers])
+            and (peers not in rule or any(self._is(selector, peer) for selector in rule[peers]))
             for rule in rules
         )
 
@@ -98,7 +98,7 @@ def _network(name: str) -> tuple[Policies, list[Endpoint]]:
 
 def _flows(policies: Policies, endpoints: list[Endpoint]) -> set[tuple[str, str, int, str]]:
     """What passes, of all that has one of our pods at an end."""
-    ports = list(itertools.product((GRPC, TLS, HEALTH, 6006, DNS, 443), ("TCP", "UDP")))
+    ports = list(itertools.product((GRPC, TLS, HEALTH, 6006, DNS, HTTPS), ("TCP", "UDP")))
     ours = {each for each in endpoints if not each.name.endswith("of others")}
     return {
         (source.name, target.name, *port)
@@ -128,7 +128,12 @@ def _wanted(port: int) -> set[tuple[str, str, int, str]]:
 
 @everything
 def test_the_network_lets_through_what_is_needed_and_nothing_else(name: str) -> None:
-    assert _flows(*_network(name)) == _wanted(TLS if "tls" in name else GRPC)
+    policies, endpoints = _network(name)
+    wanted = _wanted(TLS if "tls" in name else GRPC)
+    if "free" in name:  # the Kubernetes API, wherever that is
+        others = [each.name for each in endpoints if each.name.endswith("of others")]
+        wanted |= {(COORDINATOR, other, HTTPS, "TCP") for other in others}
+    assert _flows(policies, endpoints) == wanted
 
 
 @everything

@@ -64,7 +64,7 @@ def test_the_manifests_in_it_are_the_packages_own(write: Write) -> None:
 def test_launching_again_replaces_all_of_it(write: Write) -> None:
     write("--overlay=tfjob", "--cpu=2")
     folder = write("--overlay=local")
-    assert not (folder / "manifests" / "components").exists()
+    assert [path.name for path in (folder / "manifests" / "components").iterdir()] == ["free-nodes"]
     assert (folder / "manifests" / "overlays" / "local").exists()
     again = files(folder)
     (folder / "manifests" / "base" / "worker.yaml").write_text("kind: Nothing")
@@ -148,6 +148,19 @@ def test_where_one_node_mounts_the_volume_all_who_need_it_are_on_it(
             [roles] = [one["values"] for one in selector["matchExpressions"]]
             # Its own role is among them: or the first one would wait for itself.
             assert sorted(roles) == ["coordinator", "evaluator", "tensorboard"]
+
+
+def test_nodes_are_freed_unless_nobody_wants_that(write: Write) -> None:
+    def freed(*words: str) -> bool:
+        objects = kustomize(write(*words))
+        roles = of_kind(objects, "Role", "RoleBinding", "ServiceAccount")
+        told = "free_stateful_sets" in pods_of(objects, "coordinator").flags
+        assert told == bool(roles)
+        return told
+
+    assert freed()
+    assert not freed("--nofree_nodes")
+    assert not freed("--overlay=jobset")  # which does it by itself
 
 
 # Anything else.

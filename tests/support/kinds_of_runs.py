@@ -105,7 +105,7 @@ KINDS: dict[str, dict[str, Any]] = {
         **{"env_kwargs": shown(action="box"), "action_bins": 5, "branching": True},
     },
     "buttons": {"env_kwargs": shown(action="buttons")},
-    "normalized": {"normalize_observations": True, "env_kwargs": shown("parts")},
+    "normalized": {"normalize_observations": "on", "env_kwargs": shown("parts")},
     "c51": {"value_distribution": "c51", "num_atoms": 7},
     "hl_gauss": {"value_distribution": "hl_gauss", "num_atoms": 7},
     "qr_dqn": {"value_distribution": "qr_dqn", "num_quantiles": 5, "dueling": True},

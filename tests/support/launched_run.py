@@ -1,4 +1,4 @@
-"""A run as a cluster has it after a launch: what was applied, its pods, and who tells of them."""
+"""A run as a cluster has it after a launch: objects, pods, and a program that tells of them."""
 
 import copy
 import functools

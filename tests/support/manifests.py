@@ -46,6 +46,9 @@ OWN_OVERLAYS = {
     "own tfjob": _OWN
     + "components: [{k8s}/components/tfjob]\n"
     + "transformers: [{k8s}/counts, {k8s}/components/tfjob/assemble]\n",
+    "own free": _OWN
+    + "components: [{k8s}/components/free-nodes]\n"
+    + "transformers: [{k8s}/counts]\n",
     "own tls": _OWN + "components: [{k8s}/components/tls]\n" + "transformers: [{k8s}/counts]\n",
 }
 EVERYTHING = (*FOLDERS, *OWN_OVERLAYS)

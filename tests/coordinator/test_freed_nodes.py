@@ -1,0 +1,59 @@
+"""When the coordinator is done for good, its StatefulSets are scaled to zero; and only then."""
+
+import pathlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.command_lines import parsed
+from support.programs import run_python
+
+from ps_dqn.cluster import stateful_sets
+from ps_dqn.cluster.spec import ClusterSpecError
+from ps_dqn.coordinator import process
+from ps_dqn.flags import tasks
+from ps_dqn.run import signals
+
+REMOTE = ("--chief_host=localhost:1", "--ps_hosts=localhost:2", "--worker_hosts=localhost:3")
+
+
+@pytest.mark.parametrize(
+    ("code", "is_over"),
+    [
+        (0, True),
+        (signals.WRONG_USAGE, True),  # its Job fails at once
+        (signals.FAILED, False),  # its Job starts it again
+        (signals.START_AGAIN, False),
+        (signals.INTERRUPTED, False),
+    ],
+)
+def test_sets_are_freed_where_nobody_starts_it_again(
+    code: int, is_over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed: list[Any] = []
+    placement = SimpleNamespace(free_stateful_sets=("worker", "ps"))
+    prepared: Any = SimpleNamespace(command=SimpleNamespace(placement=placement))
+    ran: Any = SimpleNamespace(reported=lambda action: action(), run=lambda: code, say=print)
+    monkeypatch.setattr(process, "_CoordinatorProcess", lambda _: ran)
+    monkeypatch.setattr(stateful_sets, "scale_to_zero", lambda *given: freed.append(given))
+    assert process.run(prepared) == code
+    assert freed == ([(("worker", "ps"), print)] if is_over else [])
+
+
+def test_an_experiment_that_cannot_be_run_keeps_no_nodes(tmp_path: pathlib.Path) -> None:
+    words = ["--env_id=Nowhere-v0", "--free_stateful_sets=worker,ps", *REMOTE]
+    ended = run_python(["-m", "ps_dqn.coordinator", *words], tmp_path)
+    assert ended.returncode == signals.WRONG_USAGE
+    assert "Nowhere-v0" in ended.stderr
+    assert [line.partition(":")[0] for line in ended.stdout.splitlines()] == [
+        "worker keeps its pods",
+        "ps keeps its pods",
+    ]
+    assert "this is no pod of Kubernetes" in ended.stdout
+
+
+def test_sets_go_with_tasks_that_others_start() -> None:
+    with pytest.raises(ClusterSpecError, match="has no effect with --cluster=local"):
+        tasks.read_placement(parsed("--free_stateful_sets=worker"))
+    placement = tasks.read_placement(parsed("--free_stateful_sets=a,b", *REMOTE))
+    assert placement.free_stateful_sets == ("a", "b")
