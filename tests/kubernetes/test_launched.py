@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
-from support.fake_kubectl import FakeKubectl
+from support.fake_programs import FakeKubectl
 from support.launched_run import MINE, WHERE, all_pods, ask, cluster_of, made
 from support.manifests import Object, of_kind
 

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
-from support.fake_kubectl import FakeKubectl
+from support.fake_programs import FakeKubectl
 from support.manifests import Object, kustomize, one, pods
 
 from ps_dqn import launch

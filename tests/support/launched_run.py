@@ -11,7 +11,7 @@ import pytest
 
 from ps_dqn import launch
 from ps_dqn.kubernetes import running
-from support.fake_kubectl import FakeKubectl
+from support.fake_programs import FakeKubectl
 from support.manifests import Object, kustomize, of_kind, pods
 
 WHERE = "--namespace=ours"
