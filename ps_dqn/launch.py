@@ -25,6 +25,8 @@ SUMMARY = "Writes the Kubernetes manifests of one run, a Kustomize overlay, and 
 # What Kubernetes says of another image in a Job; and what flags and counts want too, which tasks
 # read when they start.
 IMMUTABLE = "field is immutable"
+# Of a Role that somebody may not make.
+RBAC = "rbac.authorization.k8s.io"
 TO_CHANGE = (
     "to change flags, counts, image or overlay, stop it and launch it again: a Job that is there "
     "cannot be changed, and a new one goes on from the newest checkpoint"
@@ -141,6 +143,8 @@ def _apply(run: Launch) -> None:
         if f'namespaces "{run.place.namespace}" not found' in text:
             make = run.place.kubectl_anywhere("create", "namespace", run.place.namespace)
             raise KubectlError(f"{text}; make it: {shlex.join(make)}") from None
+        if RBAC in text and "forbidden" in text:
+            raise KubectlError(f"{text}; --nofree_nodes needs no Role") from None
         if IMMUTABLE not in text:
             raise
         # Before that word kubectl prints the whole of the new object.

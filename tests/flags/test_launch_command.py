@@ -119,6 +119,10 @@ IMMUTABLE = (
     [
         ("warning\nerror: connection refused", ["connection refused"]),
         ("", ["exit code 3"]),
+        (
+            'Error from server (Forbidden): roles.rbac.authorization.k8s.io "x" is forbidden',
+            ["is forbidden; --nofree_nodes needs no Role"],
+        ),
         ('Error: namespaces "ps-dqn" not found', ["kubectl create namespace ps-dqn"]),
         (
             IMMUTABLE,

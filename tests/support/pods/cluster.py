@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import itertools
 import os
 import pathlib
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from support.manifests import matches, of_kind
 from support.pods import memory_group, network
+from support.pods.api import Api
 from support.pods.controllers import Job, StatefulSet
 from support.pods.fields import UnknownFieldError
 from support.pods.filesystem import Settings
@@ -25,6 +27,7 @@ Object = dict[str, Any]
 Found = TypeVar("Found")
 _PROGRAMS = ("ip", "iptables-restore", "nsenter", "unshare", "setpriv", "chroot")
 _DONE_HERE = {"ConfigMap", "Secret", "Service", "StatefulSet", "Job", "NetworkPolicy"}
+_DONE_HERE |= {"ServiceAccount", "Role", "RoleBinding"}
 # What there is nothing to do for: a folder is there when it is asked for, and nobody drains nodes.
 _NOTHING_TO_DO = {"Namespace", "PersistentVolumeClaim", "PodDisruptionBudget"}
 _TICK_SECONDS = 0.05
@@ -83,6 +86,10 @@ class Cluster:
         self._published: dict[str, str] = {}
         self.network = Network()
         self.prober = Prober(self.network.node)
+        self.api: Api | None = None
+        if of_kind(objects, "ServiceAccount"):
+            at = self.outsider("kubernetes-api", {}).interface
+            self.api = Api(objects, at, folder / "api", self._scale)
 
     def __enter__(self) -> "Cluster":
         return self
@@ -91,6 +98,8 @@ class Cluster:
         """Ends everything, whatever of it fails to end."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.network.close)  # last
+            if self.api is not None:
+                stack.callback(self.api.close)
             for pod in self.pods():
                 stack.callback(pod.close)
             stack.callback(self.prober.close)
@@ -169,6 +178,9 @@ class Cluster:
             return folder
         if "configMap" in volume.source:
             return self._write_map(volume.source["configMap"]["name"])
+        if "serviceAccount" in volume.source:
+            assert self.api is not None
+            return self.api.account(volume.source["serviceAccount"])
         if "secret" in volume.source:
             return self._write("secrets", volume.source["secret"]["secretName"], self._secrets)
         return None
@@ -190,7 +202,15 @@ class Cluster:
         return folder
 
     def _make(self, name: str, template: Object, **spec: str) -> Pod:
-        return Pod(read(name, template, self._maps, **spec), self)
+        made = read(name, template, self._maps, **spec)
+        if self.api is not None:
+            environment = {**self.api.environment, **made.program.environment}
+            program = dataclasses.replace(made.program, environment=environment)
+            made = dataclasses.replace(made, program=program)
+        return Pod(made, self)
+
+    def _scale(self, name: str, replicas: int) -> None:
+        self.stateful_sets[name].scale(replicas)
 
     def _tick(self) -> None:
         for controller in [*self.stateful_sets.values(), *self.jobs.values()]:

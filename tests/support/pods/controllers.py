@@ -32,8 +32,15 @@ class StatefulSet:
     def pods(self) -> Iterator[Pod]:
         yield from self._pods.values()
 
+    def scale(self, replicas: int) -> None:
+        """Wants so many pods from now on."""
+        self._replicas = replicas
+
     def tick(self) -> None:
         """Makes the pods that are missing; one that is on its way out is still there."""
+        for i in sorted(self._pods):
+            if i >= self._replicas and not self._pods[i].deleted:
+                self._pods[i].delete()
         for i in range(0 if self.is_cordoned else self._replicas):
             if i not in self._pods or self._pods[i].gone:
                 name = f"{self._name}-{i}"

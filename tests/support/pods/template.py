@@ -24,6 +24,7 @@ _POD = {
     "securityContext",
     "automountServiceAccountToken",
     "enableServiceLinks",
+    "serviceAccountName",
 }
 _CONTAINER = {
     "name",
@@ -60,6 +61,7 @@ _POD_SECURITY = {
     "fsGroupChangePolicy",
     "seccompProfile",
 }
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 # Every container here is run like this.
 _CONTAINER_SECURITY = {
     "allowPrivilegeEscalation": False,
@@ -218,7 +220,7 @@ def _value_from(source: Object, container: Object, labels: dict[str, str]) -> st
 
 def _volumes(pod: Object, container: Object) -> tuple[Volume, ...]:
     sources = {each["name"]: each for each in pod.get("volumes", [])}
-    return tuple(
+    mounted = [
         Volume(
             each["name"],
             each["mountPath"],
@@ -226,4 +228,8 @@ def _volumes(pod: Object, container: Object) -> tuple[Volume, ...]:
             each.get("readOnly", False),
         )
         for each in container.get("volumeMounts", [])
-    )
+    ]
+    if pod.get("automountServiceAccountToken"):
+        source = {"serviceAccount": pod["serviceAccountName"]}
+        mounted.append(Volume("service-account", _ACCOUNT, source, True))
+    return tuple(mounted)
