@@ -33,8 +33,12 @@ def groups(folders: Sequence[pathlib.Path], metric: str) -> list[Group]:
 
 
 def table(found: Sequence[Group], metric: str) -> list[Score]:
-    """The scores of groups."""
-    return [scores.score(group, metric) for group in found]
+    """The scores of groups, the best of each environment first, and those over environments."""
+    environments = list(dict.fromkeys(group.env_id for group in found))
+    each = [scores.score(group, metric) for group in found]
+    each.sort(key=lambda score: (environments.index(score.env_id), -score.at_end))
+    over = scores.over_environments(found, metric)
+    return [*each, *sorted(over, key=lambda score: -score.at_end)]
 
 
 def draw(found: Sequence[Group], axes: Sequence[str], metric: str, path: pathlib.Path) -> None:

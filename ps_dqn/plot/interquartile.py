@@ -4,6 +4,8 @@ arXiv:2108.13264. The interquartile mean leaves out the lowest and the highest q
 one run that failed does not decide, and yet more than the middle one counts.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 LEVEL = 0.95  # of the intervals
@@ -28,9 +30,6 @@ def mean(scores: np.ndarray) -> np.ndarray:
 def interval(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The percentile bootstrap's interval of the interquartile mean: runs are drawn anew.
 
-    Runs of several environments are never mixed: each has scores of its own, which is what a
-    stratified bootstrap is for.
-
     Args:
         scores: of each run [runs, points].
 
@@ -47,3 +46,22 @@ def interval(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     outside = (1.0 - LEVEL) / 2
     low, high = np.quantile(means, [outside, 1.0 - outside], axis=0)
     return low, high
+
+
+def over_strata(strata: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    """The interquartile mean of all runs of several environments, and its interval.
+
+    Of each environment as many runs are drawn as it has, so that none gets another weight by
+    chance (a stratified bootstrap).
+
+    Args:
+        strata: of each environment the scores of its runs [runs], comparable with the others'.
+
+    Returns:
+        The mean, the lower and the upper end.
+    """
+    random = np.random.default_rng(_SEED)
+    drawn = [each[random.integers(len(each), size=(len(each), RESAMPLES))] for each in strata]
+    outside = (1.0 - LEVEL) / 2
+    low, high = np.quantile(mean(np.concatenate(drawn)), [outside, 1.0 - outside])
+    return float(mean(np.concatenate(strata))), float(low), float(high)

@@ -14,6 +14,7 @@ from ps_dqn.plot import interquartile
 from ps_dqn.plot.groups import Group
 from ps_dqn.telemetry.measured import Measured
 
+ALL = "all, as shares"  # in the place of an environment
 _WIDTH = 120  # of a table that no terminal shows (characters)
 
 
@@ -53,6 +54,42 @@ def score(group: Group, metric: str) -> Score:
     )
 
 
+def over_environments(groups: Sequence[Group], metric: str) -> list[Score]:
+    """Scores of the same settings in all environments, where there are several of both.
+
+    A last value counts as the share of the way from the lowest to the highest of its environment,
+    over all runs that are compared.
+
+    Args:
+        groups: their runs have all measured the metric.
+        metric: a column.
+    """
+    by_label: dict[str, dict[str, Group]] = {}
+    for group in groups:
+        by_label.setdefault(group.label, {})[group.env_id] = group
+    environments = {group.env_id for group in groups}
+    whole = {label: each for label, each in by_label.items() if each.keys() == environments}
+    if len(environments) < 2 or len(whole) < 2:
+        return []
+    last = {id(group): _each(group, lambda run: run.last(metric)) for group in groups}
+    ends = {
+        env_id: np.concatenate([last[id(each)] for each in groups if each.env_id == env_id])
+        for env_id in environments
+    }
+    found = []
+    for label, each in whole.items():
+        strata = [
+            (last[id(group)] - ends[env_id].min()) / (np.ptp(ends[env_id]) or 1.0)
+            for env_id, group in each.items()
+        ]
+        runs = sum(map(len, strata))
+        nothing = [math.nan] * 4
+        found.append(
+            Score(ALL, label, runs, f"{runs} runs", *interquartile.over_strata(strata), *nothing)
+        )
+    return found
+
+
 def show(console: Console, scores: Sequence[Score], metric: str) -> None:
     """Prints them for people."""
     table = Table(
@@ -75,8 +112,8 @@ def show(console: Console, scores: Sequence[Score], metric: str) -> None:
             f"{number(each.at_end)}{interval}",
             number(each.highest),
             number(each.overall),
-            f"{each.env_steps:,.0f}",
-            f"{each.seconds:,.0f}",
+            "" if math.isnan(each.env_steps) else f"{each.env_steps:,.0f}",
+            "" if math.isnan(each.seconds) else f"{each.seconds:,.0f}",
         )
     if not console.is_terminal:
         console.width = _WIDTH
@@ -94,7 +131,9 @@ def write(scores: Sequence[Score], file: TextIO) -> None:
 
 
 def number(value: float) -> str:
-    """A score for people: four digits, thousands separated."""
+    """A score for people: four digits, thousands separated; nothing where there is none."""
+    if math.isnan(value):
+        return ""
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"

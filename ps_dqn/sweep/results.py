@@ -28,7 +28,7 @@ def show(console: Console, sweep: Sweep, folder: pathlib.Path, metric: str) -> N
     if not sweep.ended:
         return
     groups = comparing.groups([trial.folder for trial in sweep.ended], metric)
-    table = sorted(comparing.table(groups, metric), key=lambda score: -score.at_end)
+    table = comparing.table(groups, metric)
     scores.show(console, table, metric)
     with (folder / TABLE).open("w", newline="") as file:
         scores.write(table, file)

@@ -46,3 +46,23 @@ def test_one_run_says_nothing_of_others() -> None:
     low, high = interquartile.interval(np.ones((1, 3)))
     assert np.isnan(low).all()
     assert np.isnan(high).all()
+
+
+def test_environments_keep_their_weight() -> None:
+    # Two environments, one of which is all 0 and the other all 1: nothing is uncertain. Were all
+    # runs drawn from one pot, the interval would be wide.
+    mean, low, high = interquartile.over_strata([np.zeros(4), np.ones(4)])
+    assert (mean, low, high) == (0.5, 0.5, 0.5)
+
+
+def test_several_environments_say_more_than_one() -> None:
+    random = np.random.default_rng(5)
+    one, others = random.normal(size=(6,)), [random.normal(size=(6,)) for _ in range(5)]
+    mean, low, high = interquartile.over_strata([one, *others])
+    assert mean == pytest.approx(stats.trim_mean(np.concatenate([one, *others]), 0.25))
+    _, low_of_one, high_of_one = interquartile.over_strata([one])
+    assert low < mean < high
+    assert high - low < high_of_one - low_of_one
+    # Of one stratum it is the plain bootstrap.
+    alone = interquartile.interval(one[:, np.newaxis])
+    assert (low_of_one, high_of_one) == (alone[0][0], alone[1][0])

@@ -65,9 +65,30 @@ def test_scores_for_programs(runs: pathlib.Path, capsys: pytest.CaptureFixture[s
 
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["settings"], row["runs"], row["at_end"]) for row in rows] == [
-        ("learning_rate=0.0003", "3", "2000.0"),
         ("learning_rate=0.001", "3", "4000.0"),
+        ("learning_rate=0.0003", "3", "2000.0"),
     ]
+
+
+def test_settings_are_compared_over_environments(
+    runs: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rate, last in (("0.001", -80.0), ("0.0003", -90.0)):
+        flags = "--env_id=Acrobot-v1", f"--learning_rate={rate}"
+        make(runs / f"acrobot-{rate}", *flags, rows=evaluations(-500.0, last))
+
+    plot.main(["plot", "--output=", "--table=csv", str(runs)])
+
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    over = [row for row in rows if row["env_id"] == "all, as shares"]
+    assert [(row["settings"], row["runs"], row["at_end"]) for row in over] == [
+        ("learning_rate=0.001", "4", "1.0"),
+        ("learning_rate=0.0003", "4", "0.0"),
+    ]
+    assert {row["env_steps"] for row in over} == {""}
+    assert len(rows) == 6
+    plot.main(["plot", "--output=", str(runs)])
+    assert "all, as shares" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
