@@ -11,6 +11,7 @@ USUAL_RATIO, LEAST_RATIO, MOST_RATIO = 8.0, 0.5, 64.0
 DIVERGED = 10.0
 MOST_OUTSIDE = 0.1  # share of the episodes
 FEW_EPISODES = 20  # in a replay
+MOST_DORMANT = 0.3  # share of the hidden units
 
 
 def learns_late(patient: Patient) -> Finding | None:
@@ -173,6 +174,19 @@ def replay_too_small(patient: Patient) -> Finding | None:
     )
 
 
+def dormant_units(patient: Patient) -> Finding | None:
+    """Much of the network does nothing."""
+    share = patient.dormant_units
+    if not share > MOST_DORMANT:
+        return None
+    return Finding(
+        "dormant_units",
+        f"{share:.0%} of the hidden units hardly ever answer, in the newest checkpoint",
+        f"--learning_rate={smaller_step(patient, 3)}",
+        "fewer units are driven to where they have no gradient; the network can still learn",
+    )
+
+
 def _at_once(patient: Patient) -> int:
     """Sequential updates that come together: the target cannot be copied between them."""
     return math.ceil(scaling.sequential_per_version(patient.config, patient.num_workers))
@@ -187,4 +201,5 @@ RULES = (
     gradients_are_clipped,
     target_never_updated,
     replay_too_small,
+    dormant_units,
 )

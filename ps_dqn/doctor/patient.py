@@ -36,6 +36,7 @@ class Patient:
     state: str = GOES_ON  # or CUT_OFF, or the reason why it ended
     last_words: str = ""  # the last error in its logs
     failure_file: str = ""  # of an environment, for `ps_dqn.reproduce`
+    dormant_units: float = math.nan  # share of the hidden units; NaN: nobody has looked
 
     @property
     def is_over(self) -> bool:

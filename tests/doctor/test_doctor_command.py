@@ -74,6 +74,7 @@ def test_mistakes_are_one_line(tmp_path: pathlib.Path, capsys: pytest.CaptureFix
         ([str(tmp_path / "a")], "one run at a time, and there are 2"),
         ([str(made)], "flags.txt: cannot be read by this version"),
         ([str(made), "--format=xml"], "--format"),
+        ([str(made), "--trust_run_dir"], "--trust_run_dir: has no effect without --units"),
     ):
         with pytest.raises(SystemExit) as left:
             doctor.main(["doctor", *words])

@@ -1,5 +1,6 @@
 """Runs for the doctor that no program has made: their flags, their measures and their end."""
 
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -55,6 +56,7 @@ def patient(
     state: str = "finished",
     failure_file: str = "",
     last_words: str = "",
+    dormant_units: float = math.nan,
     **summary: Any,
 ) -> Patient:
     """A run of 9,000 steps with flags of its own."""
@@ -66,7 +68,13 @@ def patient(
         summary,
     )
     return Patient(
-        experiment.read(values), values.num_workers, run, state, last_words, failure_file
+        experiment.read(values),
+        values.num_workers,
+        run,
+        state,
+        last_words,
+        failure_file,
+        dormant_units,
     )
 
 
