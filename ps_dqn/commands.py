@@ -24,6 +24,8 @@ PROGRAMS = (
     Program("presets", "ps_dqn.presets", "List the presets, or show what they say.", TRAIN),
     Program("launch", "ps_dqn.launch", "Write a run's Kubernetes manifests; apply them.", TRAIN),
     Program("demonstrations", "ps_dqn.demonstrations", "Make demonstrations of a replay.", TRAIN),
+    Program("runs", "ps_dqn.runs", "List runs: what they were and how they ended.", AFTER),
+    Program("plot", "ps_dqn.plot", "Draw and tabulate runs over their seeds.", AFTER),
     Program("evaluate", "ps_dqn.evaluator", "Play episodes with a run's checkpoint.", AFTER),
     Program("export", "ps_dqn.export", "Write a run's network for TensorFlow.", AFTER),
     Program("reproduce", "ps_dqn.reproduce", "Make an environment's failure again.", AFTER),

@@ -21,7 +21,7 @@ COMMANDS = (  # packages
     "sweep",
     "worker",
 )
-MODULE_COMMANDS = {"completion", "demonstrations", "launch", "presets", "reproduce"}
+MODULE_COMMANDS = {"completion", "demonstrations", "launch", "presets", "reproduce", "runs"}
 # The command that has all of these: ps-dqn.
 ENTRY = {"commands", "__main__"}
 # Lines; a file is to be read in one sitting.

@@ -20,6 +20,7 @@ COMMANDS = (
     "plot",
     "presets",
     "reproduce",
+    "runs",
     "sweep",
     "worker",
 )

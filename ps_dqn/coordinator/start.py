@@ -21,7 +21,7 @@ from ps_dqn.environments import EnvironmentSpec, interface
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
-from ps_dqn.run import directory, signals, terminal
+from ps_dqn.run import directory, provenance, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.telemetry import tracking
 
@@ -46,6 +46,7 @@ def start(command: Command) -> int:
     )
     resumed = checkpoints.newest()
     directory.write_flags(command.folder, command.flagfile)
+    provenance.write(command.folder)
     interface.write(command.folder, interface.of(command.config, environment))
     log = command.folder / directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)

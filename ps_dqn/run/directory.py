@@ -18,6 +18,7 @@ FLAGFILE = "flags.txt"
 # How a line of it begins that says which presets the run was begun with: its flags are what came of
 # them, so this is for people.
 BEGAN_WITH = "# --preset="
+ENVIRONMENT = "environment.txt"
 METRICS = "metrics.csv"
 WORKERS = "workers.csv"
 SUMMARY = "summary.json"
@@ -62,7 +63,7 @@ def write_flags(path: pathlib.Path, text: str) -> None:
 
 def read_presets(path: pathlib.Path) -> str:
     """The names of the presets that a run was begun with, comma separated; or no text."""
-    lines = (path / FLAGFILE).read_text().splitlines()
+    lines = (path / FLAGFILE).read_text(errors="replace").splitlines()
     return next(
         (line.removeprefix(BEGAN_WITH) for line in lines if line.startswith(BEGAN_WITH)), ""
     )
