@@ -19,3 +19,16 @@ class ClusterLostError(PsDqnError):
 
 class TrainingError(PsDqnError):
     """A run that was started from Python failed; the text ends with the last lines it said."""
+
+
+def needs_extra(subject: str, package: str, extra: str) -> UsageError:
+    """What to say where a package of an extra is not installed.
+
+    Args:
+        subject: the flag and its value.
+        package: what it needs.
+        extra: of this project, which has it.
+    """
+    return UsageError(
+        f'{subject}: needs {package}, which is not installed: pip install "ps-dqn[{extra}]"'
+    )

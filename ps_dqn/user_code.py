@@ -4,7 +4,10 @@ import importlib
 import importlib.util
 import types
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, needs_extra
+
+# Modules of environments that an extra of this project has: their package and the extra.
+EXTRAS = {"ale_py": ("ale-py", "atari"), "minatar": ("minatar", "minatar")}
 
 
 def find_module(flag: str, name: str) -> None:
@@ -42,6 +45,10 @@ def import_module(flag: str, name: str) -> types.ModuleType:
 
 
 def _cannot_import(flag: str, error: Exception) -> UsageError:
+    if isinstance(error, ModuleNotFoundError):
+        missing = (error.name or "").partition(".")[0]
+        if missing in EXTRAS:
+            return needs_extra(flag, *EXTRAS[missing])
     return UsageError(
         f"{flag}: cannot be imported ({one_line(error)}). It must be importable on every task: run "
         f"from its folder or put that on PYTHONPATH"

@@ -1,7 +1,7 @@
 """Options about observations of some kind, refused where the environment has none of it."""
 
 from ps_dqn.config import Config
-from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.environments import EnvironmentSpec, images
 from ps_dqn.errors import UsageError
 
 
@@ -15,6 +15,7 @@ def check(config: Config, environment: EnvironmentSpec) -> None:
     Raises:
         UsageError: with the flag, what observations are and what to do.
     """
+    images.check(config.network.network, environment)
     seen = environment.describe_observation()
     if config.network.normalize_observations == "on" and not environment.quantities_of:
         raise UsageError(

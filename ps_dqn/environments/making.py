@@ -18,7 +18,7 @@ from ps_dqn.config import Environment
 from ps_dqn.environments import listed, masks, named, parts, pool, specification
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, needs_extra
 
 # First steps at most, and how long they may take (seconds).
 STEPS_SEEN, SECONDS_SEEN = 200, 0.5
@@ -145,6 +145,11 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
     except UsageError:
         raise
     except Exception as error:  # whatever an environment's own code raises
+        if (
+            isinstance(error, gymnasium.error.DependencyNotInstalled)
+            and "box2d" in str(error).lower()
+        ):
+            raise needs_extra(f"--env_id={config.env_id}", "Box2D", "box2d") from None
         raise UsageError(
             f"--env_id={config.env_id}: cannot be made ({user_code.one_line(error)}). Is it "
             f"registered and its package installed? Does it take --env_kwargs={config.env_kwargs}?"

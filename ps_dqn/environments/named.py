@@ -9,6 +9,9 @@ from gymnasium.envs.registration import EnvSpec
 from ps_dqn import user_code
 from ps_dqn.errors import UsageError
 
+# Which module registers the environments of a namespace with Gymnasium.
+REGISTERED_BY = {"ALE": "ale_py", "MinAtar": "ps_dqn.minatar_games"}
+
 Wrap = Callable[[gymnasium.Env], gymnasium.Wrapper]
 
 
@@ -16,11 +19,14 @@ def environment(env_id: str) -> str | EnvSpec:
     """What `gymnasium.make` takes for an id, or for package.module:EnvClass.
 
     A module's attribute is a class, or a function that returns an environment; anything else after
-    the colon is an id that the module registers.
+    the colon is an id that the module registers. Atari's and MinAtar's games are registered here.
 
     Raises:
         UsageError: the module cannot be imported.
     """
+    registers = REGISTERED_BY.get(env_id.partition("/")[0])
+    if registers and env_id not in gymnasium.registry:
+        user_code.import_module(f"--env_id={env_id}", registers)
     module, colon, name = env_id.partition(":")
     if not colon or not name.isidentifier():
         return env_id

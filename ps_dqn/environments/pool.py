@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ps_dqn.config import Environment
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, needs_extra
 
 FLAG = "--vectorization=envpool"
 
@@ -68,9 +68,7 @@ def make(config: Environment, num_envs: int, kwargs: dict[str, Any]) -> Pool:
     try:
         import envpool
     except ImportError:
-        raise UsageError(
-            f'{FLAG}: needs the package envpool: pip install "ps-dqn[envpool]"'
-        ) from None
+        raise needs_extra(FLAG, "envpool", "envpool") from None
     known = envpool.list_all_envs()
     if config.env_id not in known:
         near = difflib.get_close_matches(config.env_id.rpartition("/")[2], known, 3, 0.5)

@@ -7,16 +7,11 @@ import keras
 import numpy as np
 
 from ps_dqn.config import Network
-from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.environments.parts import Part
-from ps_dqn.environments.specification import image_axes
-from ps_dqn.errors import UsageError
+from ps_dqn.environments import EnvironmentSpec, images
 from ps_dqn.networks import inputs
 from ps_dqn.networks.convolutions import GridMaximum
 from ps_dqn.networks.layers import Factory
 
-# Least height and width of an image: what the convolutions without padding leave one pixel of.
-LEAST = {"nature": 36, "minatar": 3, "impala": 1}
 # Units of the layer for the parts of an observation that are no images, where others are.
 REST = 64
 _IMPALA_CHANNELS = (16, 32, 32)
@@ -47,6 +42,7 @@ def build(
     Raises:
         UsageError: convolutions do not fit the observations' shape.
     """
+    images.check(network.network, environment)
     if environment.parts:
         return [_of_parts(network, environment, factory)]
     shape, dtype = environment.observation_shape, environment.observation_dtype
@@ -60,17 +56,11 @@ def build(
 def _of_parts(network: Network, environment: EnvironmentSpec, factory: Factory) -> keras.Model:
     """Images through the convolutions, the rest as it is or through a layer of its own, joined."""
     parts, given = environment.parts, inputs.as_keras(environment)
-    images = [] if network.network == "mlp" else [p for p in parts if _is_image(network, p)]
-    if not images and network.network != "mlp":
-        shown = environment.describe_observation()
-        raise UsageError(
-            f"--network={network.network}: is for images, and no part of the observations here is "
-            f"one that is large enough ({shown}): use --network=mlp"
-        )
+    seen = [part for part in parts if images.is_image(network.network, part)]
     joined, rest = [], []
     for part in parts:
         x = inputs.by_name(given)[part.name]
-        if part in images:
+        if part in seen:
             shape = (*environment.frames, *part.shape)
             joined.append(_convolved(x, shape, part.dtype, network, factory))
             continue
@@ -78,17 +68,10 @@ def _of_parts(network: Network, environment: EnvironmentSpec, factory: Factory) 
         for layer in _scaling(part.dtype):
             x = layer(x)
         rest.append(keras.layers.Flatten()(x))
-    if images and rest:
+    if seen and rest:
         # Features of the images are hundreds, and would drown a handful of numbers.
         rest = [_activated(factory.plain(REST)(_concatenated(rest)), factory)]
     return keras.Model(given, _concatenated(joined + rest), name="torso")
-
-
-def _is_image(network: Network, part: Part) -> bool:
-    if part.categories or len(part.shape) not in (2, 3):
-        return False
-    image, _ = _channels_last(part.shape)
-    return min(image[:2]) >= LEAST[network.network]
 
 
 def _concatenated(features: list[keras.KerasTensor]) -> keras.KerasTensor:
@@ -103,7 +86,7 @@ def _convolved(
     factory: Factory,
 ) -> keras.KerasTensor:
     """Images [B, *shape] as features [B, F]."""
-    for layer in [*_checked(network.network, shape), *_scaling(dtype)]:
+    for layer in [*_channels_last(shape), *_scaling(dtype)]:
         x = layer(x)
     if network.network == "impala":
         x = _impala(x, network, factory)
@@ -141,33 +124,11 @@ def _scaling(dtype: np.dtype) -> list[keras.layers.Layer]:
     return [] if scale is None else [keras.layers.Rescaling(scale)]
 
 
-def _checked(name: str, shape: tuple[int, ...]) -> list[keras.layers.Layer]:
+def _channels_last(shape: tuple[int, ...]) -> list[keras.layers.Layer]:
     """Layers from observations to [B, H, W, C]; before the scaling, while pixels are small."""
-    if len(shape) not in (2, 3, 4):
-        raise UsageError(
-            f"--network={name}: is for images, and observations here have the shape {shape}: use "
-            f"--network=mlp"
-        )
-    image, layers = _channels_last(shape)
-    if min(image[:2]) < LEAST[name]:
-        smaller = "" if name == "minatar" else "--network=minatar or "
-        raise UsageError(
-            f"--network={name}: needs images of at least {LEAST[name]}x{LEAST[name]} pixels, and "
-            f"observations of the shape {shape} are {image[0]}x{image[1]}: use {smaller}"
-            f"--network=mlp"
-        )
-    return layers
-
-
-def _channels_last(shape: tuple[int, ...]) -> tuple[tuple[int, ...], list[keras.layers.Layer]]:
-    """What shape [H, W, C] an image of two to four axes becomes, and the layers that make it so."""
-    if len(shape) == 2:
-        image: tuple[int, ...] = (*shape, 1)
-        return image, [keras.layers.Reshape(image)]
+    image = images.channels_last(shape)
     if len(shape) == 4:
-        frames, height, width, channels = shape
-        image = (height, width, frames * channels)
-        return image, [keras.layers.Permute((2, 3, 1, 4)), keras.layers.Reshape(image)]
-    if image_axes(shape) == (1, 2):
-        return (*shape[1:], shape[0]), [keras.layers.Permute((2, 3, 1))]
-    return shape, []
+        return [keras.layers.Permute((2, 3, 1, 4)), keras.layers.Reshape(image)]
+    if len(shape) == 2:
+        return [keras.layers.Reshape(image)]
+    return [] if image == shape else [keras.layers.Permute((2, 3, 1))]

@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, needs_extra
 from ps_dqn.replay.demonstrations import Steps, episodes
 from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED
 
@@ -121,7 +121,7 @@ def _of_minari(name: str, where: str) -> dict[str, np.ndarray]:
     try:
         import minari
     except ImportError:
-        raise UsageError(f"{where}: needs minari: pip install 'ps-dqn[minari]'") from None
+        raise needs_extra(where, "minari", "minari") from None
     try:
         played = list(minari.load_dataset(name).iterate_episodes())
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, needs_extra
 from ps_dqn.replay.arrays import Arrays
 
 CODECS = ("lz4",)
@@ -215,7 +215,4 @@ def load_codec(codec: str) -> Any:
     try:
         return importlib.import_module("lz4.block")
     except ImportError:
-        raise UsageError(
-            f"--replay_compression={codec}: needs a package that is not installed: "
-            f"pip install 'ps-dqn[compression]'"
-        ) from None
+        raise needs_extra(f"--replay_compression={codec}", codec, "compression") from None

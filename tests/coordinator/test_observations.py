@@ -48,6 +48,14 @@ def check(environment: EnvironmentSpec, **values: Any) -> None:
             "--random_shift=10: would shift images of 12×10 out of sight; say a tenth of that or "
             "less",
         ),
+        (
+            VECTOR,
+            {"network": "nature"},
+            "--network=nature: is for images, and observations here have the shape (4,): use "
+            "--network=mlp",
+        ),
+        (FRAMES, {"network": "nature"}, "--network=nature: needs images of at least 36x36 pixels"),
+        (PARTS, {"network": "nature"}, "--network=nature: is for images, and no part of the"),
     ],
 )
 def test_what_would_do_nothing_is_refused(
@@ -62,5 +70,8 @@ def test_what_has_an_effect_is_not() -> None:
     check(IMAGE, random_shift=9)
     check(FRAMES, random_shift=9)
     check(VECTOR, normalize_observations=True)
+    check(FRAMES, network="impala")
+    check(PARTS, network="minatar")
+    check(VECTOR, network="mine:build")
     for environment in (IMAGE, VECTOR, PARTS):
         check(environment)
