@@ -4,10 +4,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ps_dqn.api import Measures, Run, TrainingError, UsageError, train
+    from ps_dqn.api import Measures, Run, TrainingError, UsageError, load, train
 
 __version__ = "0.1.0"
-__all__ = ["Measures", "Run", "TrainingError", "UsageError", "train"]
+__all__ = ["Measures", "Run", "TrainingError", "UsageError", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:

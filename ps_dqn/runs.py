@@ -82,7 +82,7 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
     evaluations = [score for score in evaluations if not math.isnan(score)]
     last = rows[-1] if rows else {}
     if not ended:
-        ended = str(summary.get("reason", RUNNING if lock.is_held(folder) else CUT_OFF))
+        ended = str(summary.get("reason", RUNNING if lock.may_be_held(folder) else CUT_OFF))
     return {
         "run": str(folder),
         "env_id": settings.get("env_id"),

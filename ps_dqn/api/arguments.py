@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import pathlib
 from collections.abc import Mapping, Sequence
 
 from absl import flags as absl_flags
@@ -27,7 +26,7 @@ def words(preset: str | None, options: Mapping[str, Option]) -> list[str]:
     known = [name for name in _flags() if name not in _NOT_HERE]
     for name in options.keys() - set(known):
         raise UsageError(f"train() has no option {name!r}{_nearest(name, [*known, *_PARAMETERS])}")
-    found = [] if preset is None else [f"--flagfile={_preset_file(preset)}"]
+    found = [] if preset is None else [f"--preset={preset}"]
     found += [f"--{name}={_text(each)}" for name, each in options.items() if each is not None]
     return found
 
@@ -70,17 +69,6 @@ def _flags() -> absl_flags.FlagValues:
     tasks.define_placement(values)
     run_folder.define_trust(values)
     return values
-
-
-def _preset_file(name: str) -> pathlib.Path:
-    """The flagfile of a preset."""
-    files = {path.stem: path for path in command_line.PRESETS.glob("*.flags")}
-    if name not in files:
-        raise UsageError(
-            f"preset={name!r}: there is none of this name{_nearest(name, list(files))}; there are "
-            f"{', '.join(sorted(files))}"
-        )
-    return files[name]
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -43,7 +43,7 @@ def train(
     Args:
         environment: Gymnasium's id, package.module:EnvClass, a class of environments or a
             function that returns one. None: the preset's, the resumed run's, or CartPole-v1.
-        preset: name of a set of options, like rainbow; what is said here wins.
+        preset: names of presets, like rainbow,lunarlander; what is said here wins.
         callback: called with each new row of metrics; where it returns True, the run stops, and
             can go on later.
         run_dir: folder for what the run leaves; a run that is there already is resumed. None: a

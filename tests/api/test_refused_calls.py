@@ -21,7 +21,7 @@ def in_a_folder_of_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
         ({"learning_rat": 1}, "train() has no option 'learning_rat': did you mean learning_rate"),
         ({"call_back": print}, "train() has no option 'call_back': did you mean callback"),
         ({"undefok": "x"}, "train() has no option 'undefok'"),
-        ({"preset": "cartpol"}, "preset='cartpol': there is none of this name: did you mean cartp"),
+        ({"preset": "cartpol"}, "there is no preset cartpol; did you mean cartpole?"),
         ({"gamma": "much"}, "flag --gamma=much: could not convert string to float"),
         ({"hidden_sizes": "wide"}, "flag --hidden_sizes=wide: must be whole numbers"),
         ({"env_id": "Acrobot-v1"}, "env_id='Acrobot-v1': the environment is given already"),

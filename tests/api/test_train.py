@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.programs import processes_that_mention
 
-from ps_dqn import Measures, Run, UsageError, train
+from ps_dqn import Measures, Run, UsageError, load, train
 from ps_dqn.run import directory
 
 SHORT = {
@@ -170,3 +170,10 @@ def test_an_exception_in_a_callback_ends_the_run_and_comes_out(
     assert "ps_dqn_environment:Walk: observations 2, 2 actions; 1 worker" in said
     assert "everything is in" in said
     assert "\x1b" not in said, "it is no terminal"
+
+
+def test_what_was_trained_is_loaded_to_act(both: Both) -> None:
+    policy = load(both.resumed.directory, checkpoint="newest")
+    observations = np.zeros((3, 4), np.float32)
+    assert policy.q_values(observations).shape == (3, 2)
+    assert policy.act(observations[0]) in (0, 1)

@@ -1,0 +1,35 @@
+"""`load`: a run's network, to act with."""
+
+import os
+import pathlib
+from typing import TYPE_CHECKING
+
+from ps_dqn.flags import run_folder
+
+if TYPE_CHECKING:
+    from ps_dqn.policy import Policy
+
+
+def load(
+    run_dir: str | os.PathLike[str], checkpoint: str = "best", trust_run_dir: bool = False
+) -> "Policy":
+    """The greedy policy that a run has learned, in this process and without a cluster.
+
+    It needs neither the environment nor its packages.
+
+    Args:
+        run_dir: the run's folder; it may still be training.
+        checkpoint: "best" or "newest".
+        trust_run_dir: import a network of one's own that the run names although the folder is
+            another user's.
+
+    Raises:
+        UsageError: there is no run, or no such checkpoint.
+    """
+    folder = pathlib.Path(run_dir).expanduser()
+    config, found = run_folder.read(folder, checkpoint, trust_run_dir)
+    # TensorFlow says on import what it was built with and which GPUs it lacks.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    from ps_dqn.policy import loading
+
+    return loading.of_checkpoint(config, folder, found)
