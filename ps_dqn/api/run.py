@@ -74,9 +74,9 @@ class Run:
 
     @property
     def best(self) -> float | None:
-        """The best evaluation's mean return; None where there was none."""
-        returns = [row.eval_return for row in self.metrics if row.eval_return is not None]
-        return max(returns, default=None)
+        """The mean return that the best checkpoint was saved for; None where there is none."""
+        best = self.summary["best_eval_return"]
+        return None if best is None else float(best)
 
     @property
     def log(self) -> str:

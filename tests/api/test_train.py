@@ -119,8 +119,8 @@ def test_a_callback_hears_of_new_rows_alone(both: Both) -> None:
 
 def test_a_run_has_its_metrics_by_name(both: Both) -> None:
     run = both.resumed
-    env_steps, returns = run.curve("eval/episode_return")
-    assert returns.max() == run.best == run.summary["best_eval_return"]
+    env_steps, _ = run.curve("eval/episode_return")
+    assert run.curve("eval/confirmed_return")[1].max() == run.best
     assert (np.diff(env_steps) > 0).all()
     with pytest.raises(UsageError, match=r"rewards: is not measured; there are .*train/td_loss"):
         run.curve("rewards")
