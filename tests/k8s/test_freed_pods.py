@@ -61,10 +61,9 @@ def test_a_run_that_is_over_has_no_pods(tmp_path_factory: pytest.TempPathFactory
         assert coordinator
         assert worker
         # Nobody but the coordinator reaches the API.
-        api = cluster.outsider("probe", {}).interface  # in the network, as the API is
         for pod, reaches in ((coordinator, True), (worker, False)):
-            target = network.Interface(api.namespace, cluster.api.address)
-            assert network.connects(pod.interface, target, PORT, 0.5) == reaches
+            reached = network.connects(pod.interface, cluster.api.interface, PORT, 0.5)
+            assert reached == reaches
         cluster.until(lambda: job.state != "Active", SECONDS, "the end of the run")
         assert job.state == "Complete", cluster.describe()
         assert cluster.api.requests == [(name, 200) for name in sets]

@@ -38,7 +38,7 @@ class Api:
             scale: gives a StatefulSet another number of pods.
         """
         self._objects, self._folder, self._scale = objects, folder, scale
-        self.address = interface.address
+        self.interface = interface
         self.requests: list[tuple[str, int]] = []  # StatefulSets, and what was answered
         folder.mkdir()
         self._certify()
@@ -54,7 +54,7 @@ class Api:
             def log_message(self, *_: object) -> None:
                 """Says nothing."""
 
-        address = (self.address, PORT)
+        address = (interface.address, PORT)
         self._server = network.inside(
             interface, lambda: http.server.ThreadingHTTPServer(address, Handler)
         )
@@ -72,7 +72,10 @@ class Api:
     @property
     def environment(self) -> dict[str, str]:
         """What every container is told of it."""
-        return {"KUBERNETES_SERVICE_HOST": self.address, "KUBERNETES_SERVICE_PORT": str(PORT)}
+        return {
+            "KUBERNETES_SERVICE_HOST": self.interface.address,
+            "KUBERNETES_SERVICE_PORT": str(PORT),
+        }
 
     def account(self, name: str) -> pathlib.Path:
         """The folder that a pod with this service account sees."""
@@ -118,7 +121,7 @@ class Api:
 
     def _certify(self) -> None:
         key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -x509 -days 2 -subj /CN=api"
-        names = ["-addext", f"subjectAltName=IP:{self.address}"]
+        names = ["-addext", f"subjectAltName=IP:{self.interface.address}"]
         files = ["-keyout", self._folder / "ca.key", "-out", self._folder / "ca.crt"]
         command = ["openssl", "req", *key.split(), *names, *files]
         subprocess.run(command, check=True, capture_output=True)
