@@ -10,6 +10,7 @@ from support.catch_env import FLAGS as CATCH
 from support.command_lines import only_error
 from support.made_runs import make
 from support.patients import trained
+from support.programs import run_python
 
 from ps_dqn.doctor import __main__ as doctor
 
@@ -105,7 +106,7 @@ RUNS = {
     ),
     "steps are far too long": (
         ("--learning_rate=100", "--optimizer=sgd", "--max_grad_norm=0", "--min_replay_size=200"),
-        {"not_finite|q_values_diverge": "--learning_rate="},
+        {"not_finite|q_values_diverge": "--learning_rate=", "dormant_units": "--learning_rate="},
     ),
     "environments fail": (
         (
@@ -119,7 +120,7 @@ RUNS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_real_runs_that_are_ill(coordinate, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_real_runs_that_are_ill(coordinate, tmp_path: pathlib.Path, name: str) -> None:
     flags, wanted = RUNS[name]
     folder, ended = coordinate(
         "run",
@@ -130,10 +131,12 @@ def test_real_runs_that_are_ill(coordinate, capsys: pytest.CaptureFixture[str], 
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
-    found = _found(folder, capsys)
+    more = ["--units"] if "dormant_units" in wanted else []
+    said = run_python(["-m", "ps_dqn.doctor", folder, "--format=json", *more], tmp_path)
+    assert said.returncode == 0, said.stdout + said.stderr
 
-    changes = {each["rule"]: each["change"] for each in found["findings"]}
+    changes = {each["rule"]: each["change"] for each in json.loads(said.stdout)["findings"]}
     for rules, change in wanted.items():
-        said = [changes[rule] for rule in rules.split("|") if rule in changes]
-        assert said, f"{rules} is not in {changes}"
-        assert said[0].startswith(change)
+        proposed = [changes[rule] for rule in rules.split("|") if rule in changes]
+        assert proposed, f"{rules} is not in {changes}"
+        assert proposed[0].startswith(change)
