@@ -1,8 +1,8 @@
 """Hands a run's network to other programs: `python -m ps_dqn.export RUN --format=… --output=…`.
 
-It writes the network of a checkpoint as a Keras model, a SavedModel, for LiteRT or as ONNX: from
-what the environment returns to the action that it is given. Or its weights alone. What it wrote it
-reads again, and compares with the run's own network.
+It writes the network of a checkpoint as a Keras model, a SavedModel, for LiteRT, as ONNX or for
+NumPy: from what the environment returns to the action that it is given. Or its weights alone. What
+it wrote it reads again, and compares with the run's own network.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ FLAGS = (
     *("run_dir", "trust_run_dir", "checkpoint", "format", "output"),
     *("int8", "num_observations", "observations"),
 )
-FORMATS = ("weights", "keras", "savedmodel", "litert", "onnx")
+FORMATS = ("weights", "keras", "savedmodel", "litert", "onnx", "npz")
 # Packages of formats, as they are imported.
 NEEDED = {"litert": ("ai_edge_litert",), "onnx": ("tf2onnx", "onnxruntime")}
 
@@ -54,7 +54,8 @@ def _define() -> absl_flags.FlagValues:
         list(FORMATS),
         "weights: the layers' weights alone, for TensorFlow and Keras; or the whole way from raw "
         "observations to actions, as a Keras model (keras), a SavedModel for TensorFlow Serving "
-        "(savedmodel), for LiteRT (litert) or as ONNX (onnx).",
+        "(savedmodel), for LiteRT (litert), as ONNX (onnx), or for NumPy alone, of dense layers "
+        "over one array (npz).",
         flag_values=values,
     )
     absl_flags.DEFINE_string(

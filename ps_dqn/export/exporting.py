@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from ps_dqn.config import Config
 from ps_dqn.environments.interface import Interface
-from ps_dqn.export import agreement, metadata, observations
-from ps_dqn.export.formats import FORMATS
+from ps_dqn.export import agreement, formats, metadata, numpy_file, observations
 from ps_dqn.networks import weights
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.policy import greedy, loading
@@ -64,7 +63,9 @@ def _export(
     wanted: Wanted,
     say: Say,
 ) -> int:
-    form, output, parameters = FORMATS[wanted.form], wanted.output, checkpoint.state.average
+    form, output, parameters = formats.FORMATS[wanted.form], wanted.output, checkpoint.state.average
+    if wanted.form == "npz":
+        numpy_file.check(network, interface)
     if wanted.observations:
         met = observations.read(wanted.observations, interface)
         say(f"  {len(met.rows):,} observations of {wanted.observations}")
@@ -73,7 +74,7 @@ def _export(
         say(f"  {len(met.rows):,} observations played in {interface.env_id}")
     model = greedy.greedy_network(network, interface)
     inputs, path = greedy.inputs_of(interface, *met), output / form.file
-    form.write(model, path, inputs, wanted.int8)
+    form.write(formats.Made(network, interface, model, inputs, wanted.int8), path)
     say(f"  {path}")
     answers = agreement.wanted(network, parameters, interface, met)
     found = agreement.answers(form.read(path), inputs)

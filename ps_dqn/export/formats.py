@@ -15,6 +15,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from ps_dqn.environments import raw
+from ps_dqn.environments.interface import Interface
+from ps_dqn.export import numpy_file, numpy_network
+from ps_dqn.networks.network import QNetwork
+from ps_dqn.policy import greedy
+
 Arrays = dict[str, np.ndarray]
 Answer = Callable[[Arrays], Arrays]
 SIGNATURE = "serving_default"
@@ -25,22 +31,41 @@ CALIBRATION = 200
 
 
 @dataclasses.dataclass(frozen=True)
+class Made:
+    """What is written.
+
+    Attributes:
+        network: of the run.
+        interface: of the run.
+        model: the same network from raw observations to actions.
+        examples: inputs of it.
+        int8: how much is written in 8 bits: "none", "dynamic" or "full".
+    """
+
+    network: QNetwork
+    interface: Interface
+    model: keras.Model
+    examples: Arrays
+    int8: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Format:
     """One way to write a network.
 
     Attributes:
         file: name of the file or folder.
-        write: from the model and example inputs to the file.
+        write: the file.
         read: from the file to a function of inputs.
     """
 
     file: str
-    write: Callable[[keras.Model, pathlib.Path, Arrays, str], None]
+    write: Callable[[Made, pathlib.Path], None]
     read: Callable[[pathlib.Path], Answer]
 
 
-def _write_keras(model: keras.Model, path: pathlib.Path, examples: Arrays, int8: str) -> None:
-    model.save(path)
+def _write_keras(made: Made, path: pathlib.Path) -> None:
+    made.model.save(path)
 
 
 def _read_keras(path: pathlib.Path) -> Answer:
@@ -48,7 +73,11 @@ def _read_keras(path: pathlib.Path) -> Answer:
     return lambda inputs: _numpy(model({name: tf.constant(x) for name, x in inputs.items()}))
 
 
-def _write_savedmodel(model: keras.Model, path: pathlib.Path, examples: Arrays, int8: str) -> None:
+def _write_savedmodel(made: Made, path: pathlib.Path) -> None:
+    _save(made.model, path)
+
+
+def _save(model: keras.Model, path: pathlib.Path) -> None:
     model.export(path, format="tf_saved_model", verbose=False)
 
 
@@ -57,14 +86,14 @@ def _read_savedmodel(path: pathlib.Path) -> Answer:
     return lambda inputs: _numpy(signature(**{name: tf.constant(x) for name, x in inputs.items()}))
 
 
-def _write_litert(model: keras.Model, path: pathlib.Path, examples: Arrays, int8: str) -> None:
-    with _saved(model) as saved_model:
+def _write_litert(made: Made, path: pathlib.Path) -> None:
+    with _saved(made.model) as saved_model:
         converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model))
-        if int8 != "none":
+        if made.int8 != "none":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if int8 == "full":
+        if made.int8 == "full":
             # What has no form in whole numbers stays as it is.
-            converter.representative_dataset = lambda: _one_by_one(examples)
+            converter.representative_dataset = lambda: _one_by_one(made.examples)
         path.write_bytes(converter.convert())
 
 
@@ -86,11 +115,11 @@ def _read_litert(path: pathlib.Path) -> Answer:
     return answer
 
 
-def _write_onnx(model: keras.Model, path: pathlib.Path, examples: Arrays, int8: str) -> None:
+def _write_onnx(made: Made, path: pathlib.Path) -> None:
     import tf2onnx
     from tf2onnx import tf_loader
 
-    with _saved(model) as saved_model:
+    with _saved(made.model) as saved_model:
         graph_def, inputs, outputs, tables, names = tf_loader.from_saved_model(
             str(saved_model),
             None,
@@ -103,7 +132,7 @@ def _write_onnx(model: keras.Model, path: pathlib.Path, examples: Arrays, int8: 
         with tf.Graph().as_default() as graph:
             tf.import_graph_def(graph_def, name="")
         with tf_loader.tf_session(graph=graph):
-            made = tf2onnx.tfonnx.process_tf_graph(
+            found = tf2onnx.tfonnx.process_tf_graph(
                 graph,
                 opset=OPSET,
                 input_names=inputs,
@@ -111,7 +140,7 @@ def _write_onnx(model: keras.Model, path: pathlib.Path, examples: Arrays, int8: 
                 tensors_to_rename=names,
                 initialized_tables=tables,
             )
-        proto = tf2onnx.optimizer.optimize_graph(made).make_model(model.name)
+        proto = tf2onnx.optimizer.optimize_graph(found).make_model(made.model.name)
         path.write_bytes(proto.SerializeToString())
 
 
@@ -123,12 +152,21 @@ def _read_onnx(path: pathlib.Path) -> Answer:
     return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
 
 
+def _write_npz(made: Made, path: pathlib.Path) -> None:
+    numpy_file.write(made.network, made.interface, path)
+
+
+def _read_npz(path: pathlib.Path) -> Answer:
+    network = numpy_network.Network(str(path))
+    return lambda inputs: network(inputs[raw.NAME], inputs.get(greedy.MASK))
+
+
 @contextlib.contextmanager
 def _saved(model: keras.Model) -> Iterator[pathlib.Path]:
     """A SavedModel that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="ps_dqn-export-") as folder:
         path = pathlib.Path(folder, "saved_model")
-        _write_savedmodel(model, path, {}, "none")
+        _save(model, path)
         yield path
 
 
@@ -140,5 +178,6 @@ FORMATS = {
     "keras": Format("model.keras", _write_keras, _read_keras),
     "savedmodel": Format("saved_model", _write_savedmodel, _read_savedmodel),
     "litert": Format("model.tflite", _write_litert, _read_litert),
+    "npz": Format("model.npz", _write_npz, _read_npz),
     "onnx": Format("model.onnx", _write_onnx, _read_onnx),
 }

@@ -60,7 +60,8 @@ def dense(name: str, kernel: np.ndarray, bias: np.ndarray | None) -> keras.layer
 
 
 def _without_noise(layer: NoisyDense) -> Callable[..., Tensor]:
-    return dense(layer.name, *_numpy(layer.kernel, layer.bias))
+    means = dense(layer.name, *_numpy(layer.kernel, layer.bias))
+    return lambda inputs, noise=None: means(inputs)
 
 
 def _convolution(layer: PatchConvolution | SpectralConvolution) -> Callable[..., Tensor]:
