@@ -21,7 +21,15 @@ COMMANDS = (  # packages
     "sweep",
     "worker",
 )
-MODULE_COMMANDS = {"completion", "demonstrations", "launch", "presets", "reproduce", "runs"}
+MODULE_COMMANDS = {
+    "completion",
+    "demonstrations",
+    "launch",
+    "presets",
+    "reproduce",
+    "runs",
+    "watch",
+}
 # The command that has all of these: ps-dqn.
 ENTRY = {"commands", "__main__"}
 # Lines; a file is to be read in one sitting.

@@ -22,6 +22,7 @@ COMMANDS = (
     "reproduce",
     "runs",
     "sweep",
+    "watch",
     "worker",
 )
 MINE = """

@@ -218,6 +218,12 @@ class Run:
         low=0.0,
         finite=False,
     )
+    video_period: int = option(
+        0,
+        "From one film of a greedy episode to the next, which another process makes in videos/ of "
+        "the run directory; 0 makes none (environment steps, all workers).",
+        low=0,
+    )
 
     @property
     def confirming_episodes(self) -> int:

@@ -15,6 +15,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator.cautions import Cautions
 from ps_dqn.coordinator.dispatch import LOST, Outcome, Schedule
 from ps_dqn.coordinator.env_failures import EnvFailures
+from ps_dqn.coordinator.films import Films
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.judging import Judging
 from ps_dqn.coordinator.overview import Overview
@@ -69,6 +70,7 @@ class Training:
         saving: Saving,
         observer: Observer,
         first_ticket: int = 1,
+        films: Films | None = None,
     ):
         self._config = config
         self._target_return = target_return
@@ -78,6 +80,7 @@ class Training:
         self._tasks = tasks
         self._saving = saving
         self._observer = observer
+        self._films = films
         self._stop_requested, self._reason = False, ""
         self._state = "training"  # one of `figures.STATES`
         self._evaluations = Evaluations(config.run, closures, schedule)
@@ -95,6 +98,11 @@ class Training:
     def seconds(self) -> float:
         """Of training, earlier sessions included."""
         return self._saving.seconds_before + time.perf_counter() - self._started
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has come to its end, rather than been stopped or lost."""
+        return self._reason in ("solved", "finished")
 
     def request_stop(self) -> None:
         """Ends the run soon, with a checkpoint; may be called from a signal handler."""
@@ -271,6 +279,9 @@ class Training:
             self._observer.say(line)
         if self._saving.now_and_then(self.seconds):
             self._observer.saved()
+        if self._films is not None:
+            env_steps = self._progress.counters.env_steps
+            self._films.look(env_steps, lambda: self._saving.newest(self.seconds))
 
     def _figures(self) -> RunFigures:
         """The run as it is now."""

@@ -15,6 +15,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator import connection, recovery, runtime, summary
 from ps_dqn.coordinator.connection import Connection
 from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.coordinator.films import Films
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result, Training
 from ps_dqn.coordinator.pulses import Pulses
@@ -128,6 +129,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     writers.add_hyperparameters(context.hyperparameters)
     screen = display.make(context.console, config.run.log_interval)
     observer = Observer(context.vitals, screen, writers)
+    films = Films(context.folder, config.run.video_period, context.say)
     training = Training(
         config,
         _target_return(config, environment),
@@ -144,6 +146,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         ),
         observer,
         recovered.first_ticket,
+        films,
     )
 
     if absent:
@@ -165,6 +168,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         context.watchdog.follow(None)
         observer.close()
         schedule.close()
+        films.close(waits=training.is_over)
     context.signals.left_tasks()
     _conclude(context, result, network, observer.disk)
     for error in result.errors:

@@ -48,7 +48,7 @@ class Saving:
             if self.snapshots.is_due:
                 self.snapshots.take(self._store, seconds)
             return False
-        is_saved = self._newest(seconds)
+        is_saved = self.newest(seconds)
         self._due = time.perf_counter() + (self._period if is_saved else RETRY_SECONDS)
         return is_saved
 
@@ -72,10 +72,11 @@ class Saving:
         for attempt in range(LAST_TRIES):
             if attempt:
                 time.sleep(1.0)
-            if self._newest(seconds):
+            if self.newest(seconds):
                 return ""
         return "the last checkpoint could not be written: --resume goes on from the one before it"
 
-    def _newest(self, seconds: float) -> bool:
+    def newest(self, seconds: float) -> bool:
+        """Saves now; whether it wrote. Takes the training so far (seconds)."""
         state = self.snapshots.take(self._store, seconds)
         return self._disk.write(_WHAT, lambda: self._checkpoints.save_newest(state, seconds))

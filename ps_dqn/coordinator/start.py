@@ -17,7 +17,7 @@ from ps_dqn.coordinator import (
     process,
 )
 from ps_dqn.coordinator.process import Command
-from ps_dqn.environments import EnvironmentSpec, interface
+from ps_dqn.environments import EnvironmentSpec, interface, rendering
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
@@ -60,6 +60,8 @@ def start(command: Command) -> int:
     prepared = process.Prepared(command, environment, checkpoints, resumed, console, log)
     try:
         code = process.run(prepared)
+    except KeyboardInterrupt:
+        code = signals.INTERRUPTED
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else signals.FAILED
     if code == signals.INTERRUPTED and is_new and not directory.has_checkpoint(command.folder):
@@ -78,6 +80,9 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     tracking.check(command.config.run.track)
     config, environment = first_look.at_environment(command.config.shared_by(num_workers))
     observations.check(config, environment)
+    if config.run.video_period:
+        rendering.require_packages(f"--video_period={config.run.video_period}")
+        rendering.looks(config.environment.in_evaluations, rendering.ARRAY)
     footprint.check(config, environment, num_workers, is_remote)
     module, colon, _ = config.network.network.partition(":")
     if colon:

@@ -149,6 +149,11 @@ class Environments:
         self._failed &= ~done
         return step
 
+    def render(self) -> np.ndarray:
+        """A picture of the first environment, made to draw some: uint8 [height, width, 3]."""
+        pictures: Any = self._within_time(self._env.render)
+        return np.asarray(pictures[0])
+
     def close(self) -> None:
         """Ends the environments and any process of theirs."""
         self._env.close()

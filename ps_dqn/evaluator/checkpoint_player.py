@@ -1,5 +1,6 @@
 """Plays greedy episodes with saved parameters: what the evaluator does, once or again and again."""
 
+import collections
 import csv
 import dataclasses
 import pathlib
@@ -11,10 +12,12 @@ import tensorflow as tf
 
 from ps_dqn import environments, networks
 from ps_dqn.config import Config
+from ps_dqn.environments import Environments
 from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters
 from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.calls import Playing
 
 # From one look for a new checkpoint to the next (seconds).
 PERIOD = 1.0
@@ -66,20 +69,39 @@ class CheckpointPlayer:
             seed: of the episodes; the same for each checkpoint.
         """
         environment = environments.describe(config.environment)
-        self._network = networks.build(config.network, config.value, environment, config.run.seed)
+        self.network = networks.build(config.network, config.value, environment, config.run.seed)
         self._evaluation = Evaluation(config, episodes)
-        self._episodes, self._seed = episodes, seed
-        self._greedy = tf.function(self._network.act, autograph=False)
+        self._seed, self.returns = seed, np.zeros(episodes)
+        self._greedy = tf.function(self.network.act, autograph=False)
+
+    @property
+    def environments(self) -> Environments:
+        """In which the episodes are played."""
+        return self._evaluation.environments
 
     def play(self, checkpoint: Checkpoint) -> Score:
         """Plays the episodes with the average of the parameters, as evaluations of training do."""
+        collections.deque(self.steps(checkpoint, self._seed), maxlen=0)
+        return Score(checkpoint, self.returns)
+
+    def steps(self, checkpoint: Checkpoint, seed: int) -> Iterator[Playing]:
+        """Plays likewise, on a seed; what is seen before each step and at the end.
+
+        After that, `returns` has those of the episodes.
+        """
         parameters = tf.constant(checkpoint.state.average)
-        playing = self._evaluation.begin(self._seed)
+        playing = self._evaluation.begin(seed)
+        yield playing
         while playing.episodes:
             observations, state, masks = map(tf.constant, playing[:3])
             actions, state = self._greedy(parameters, observations, state, masks=masks)
             playing = self._evaluation.step(actions.numpy(), state.numpy())
-        return Score(checkpoint, self._evaluation.end()[1])
+            yield playing
+        self.returns = self._evaluation.end()[1]
+
+    def close(self) -> None:
+        """Ends the environments."""
+        self.environments.close()
 
 
 def new_checkpoints(folder: pathlib.Path, checkpoints: Checkpoints) -> Iterator[Checkpoint]:

@@ -27,6 +27,7 @@ CURVE = "learning_curve.png"
 CHECKPOINTS = "checkpoints"
 LOGS = "logs"
 TENSORBOARD = "tensorboard"
+VIDEOS = "videos"
 # What workers of a local cluster keep: replay that outlives them.
 WORKER_FILES = "workers"
 IDENTITY = "run_id"

@@ -76,11 +76,13 @@ def num_bytes(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """For people: 42 s, 3:07 min or 1:02:33 h; "-" where it is not known."""
+    """For people: 42 s, 3:07 min, 1:02:33 h or 9 days; "-" where it is not known."""
     if not math.isfinite(seconds):
         return "-"
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
         return f"{rest} s"
     hours, minutes = divmod(minutes, 60)
+    if hours >= 100:
+        return f"{hours / 24:,.0f} days"
     return f"{hours:,}:{minutes:02}:{rest:02} h" if hours else f"{minutes}:{rest:02} min"

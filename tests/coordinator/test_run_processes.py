@@ -121,18 +121,23 @@ def test_a_run_that_a_system_stops_may_be_started_again(
     assert json.loads((tmp_path / "summary.json").read_text())["reason"] == signals.STOPPED
 
 
-def test_interrupt_at_start_up_leaves_no_process(
+def test_interrupt_at_start_up_leaves_neither_a_process_nor_an_empty_folder(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
-    running = _coordinator(processes, tmp_path, *ENDLESS)
-    real.until(lambda: processes.writing_to(tmp_path / "logs" / "worker-1.log"), 60, "the worker")
+    folder = tmp_path / "run"
+    running = _coordinator(processes, folder, *ENDLESS)
+    real.until(lambda: processes.writing_to(folder / "logs" / "worker-1.log"), 60, "the worker")
 
     os.killpg(running.pid, signal.SIGINT)
 
-    # Leaving with 130 and dying of SIGINT are the same to a shell.
-    assert running.ended(60) in (128 + signal.SIGINT, -signal.SIGINT), running.text
+    assert running.ended(60) == 128 + signal.SIGINT, running.text
     processes.all_gone(1)
     assert "Traceback" not in running.text
+    assert running.lines[-2:] == [
+        "Ctrl-C came while the run was starting: it has ended",
+        f"nothing was learned yet: {folder} is removed",
+    ]
+    assert not folder.exists()
 
 
 @pytest.mark.slow

@@ -51,7 +51,10 @@ def test_into_a_pipe_no_line_ends_with_blanks() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0 s"), (59.4, "59 s"), (187, "3:07 min"), (3753, "1:02:33 h"), (math.nan, "-")],
+    [
+        *((0.4, "0 s"), (59.4, "59 s"), (187, "3:07 min"), (3753, "1:02:33 h"), (math.nan, "-")),
+        (10 * 86_400, "10 days"),
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert tables.duration(seconds) == text

@@ -1,0 +1,93 @@
+"""Films of the policy while it is trained: made by a process of their own, beside the workers."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from ps_dqn.cluster import lifeline
+from ps_dqn.run import directory
+
+# How much it stands back for the tasks that train, and for how long the end of a run waits for one
+# (seconds).
+NICENESS, LAST_SECONDS = 10, 60.0
+
+
+class Films:
+    """A film every so many environment steps, one at a time: what is due meanwhile is left out."""
+
+    def __init__(self, folder: pathlib.Path, period: int, say: Callable[[str], None]):
+        """Makes none yet.
+
+        Args:
+            folder: of the run.
+            period: from one to the next (environment steps); 0: none is made.
+            say: takes a line for people.
+        """
+        self._folder, self._period, self._say = folder, period, say
+        self._next: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ours = -1  # a pipe, whose other end ends with this process
+        self._path = pathlib.Path()
+
+    def look(self, env_steps: int, save: Callable[[], bool]) -> None:
+        """Begins a film where one is due, and says what became of the last.
+
+        Args:
+            env_steps: of the run.
+            save: saves a newest checkpoint, whose policy is filmed; whether it did.
+        """
+        self._hear()
+        if not self._period:
+            return
+        if self._next is None:
+            self._next = env_steps + self._period
+        if env_steps < self._next or self._process is not None:
+            return
+        self._next = env_steps + self._period
+        if save():
+            self._begin(env_steps)
+
+    def close(self, waits: bool) -> None:
+        """Ends it; where it waits, the film that is being made has some time left."""
+        if self._process is None:
+            return
+        deadline = time.monotonic() + waits * LAST_SECONDS
+        if waits:
+            self._say(f"waiting for {self._path.name}, for {LAST_SECONDS:.0f} s at most")
+        while self._process is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+            self._hear()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._end("was not ready and is given up")
+
+    def _begin(self, env_steps: int) -> None:
+        self._path = self._folder / directory.VIDEOS / f"env-steps-{env_steps:012}.mp4"
+        line, self._ours = os.pipe()
+        arguments = (f"--run_dir={self._folder}", f"--video={self._path}", "--checkpoint=newest")
+        with (self._folder / directory.LOGS / "films.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                # What the folder may import, this process has imported.
+                [sys.executable, "-m", "ps_dqn.watch", *arguments, "--trust_run_dir"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, lifeline.ENVIRONMENT_VARIABLE: str(line)},
+                pass_fds=[line],
+                start_new_session=True,
+            )
+        os.close(line)
+        os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
+
+    def _hear(self) -> None:
+        if self._process is not None and (code := self._process.poll()) is not None:
+            self._end("is ready" if not code else f"failed: see {directory.LOGS}/films.log")
+
+    def _end(self, what: str) -> None:
+        os.close(self._ours)
+        self._process = None
+        self._say(f"{directory.VIDEOS}/{self._path.name} {what}")

@@ -1,0 +1,108 @@
+"""Environments that can be looked at: what they draw, or else the images that they observe."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ps_dqn.config import Environment
+from ps_dqn.environments import making
+from ps_dqn.errors import UsageError
+
+WINDOW, ARRAY = "human", "rgb_array"
+_FRAMES_PER_SECOND = 30
+# An image that is observed is enlarged to this height at the least (pixels).
+_LEAST_HEIGHT = 320
+
+
+class Looks(NamedTuple):
+    """How an environment is looked at."""
+
+    config: Environment  # makes one that renders, if any does
+    frames_per_second: float
+    action_names: tuple[str, ...]  # in their order; none: they have no names
+    draws: bool  # itself; otherwise what it observes is shown
+
+
+def require_packages(flag: str) -> None:
+    """Refuses a flag that makes films where the packages for that are missing.
+
+    Raises:
+        UsageError: with the flag.
+    """
+    if not all(map(importlib.util.find_spec, ("imageio", "imageio_ffmpeg"))):
+        raise UsageError(f'{flag}: a package is missing: pip install "ps-dqn[video]"')
+
+
+def looks(config: Environment, mode: str) -> Looks:
+    """How an environment can be looked at.
+
+    Args:
+        config: of evaluations.
+        mode: `WINDOW` or `ARRAY`.
+
+    Raises:
+        UsageError: not that way.
+    """
+    modes, metadata, names = _metadata(config)
+    # Gymnasium makes a window for whatever gives an array.
+    if ARRAY in modes or mode in modes:
+        kwargs = json.loads(config.env_kwargs) | {"render_mode": mode}
+        config = dataclasses.replace(config, vectorization="sync", env_kwargs=json.dumps(kwargs))
+        return Looks(config, metadata.get("render_fps") or _FRAMES_PER_SECOND, names, True)
+    listed = ", ".join(modes) or "none"
+    if mode == ARRAY and making.describe(config).image_axes is not None:
+        return Looks(config, _FRAMES_PER_SECOND, names, False)
+    hint = ": say --video=film.mp4" if making.describe(config).image_axes is not None else ""
+    raise UsageError(
+        f"--env_id={config.env_id}: cannot be shown, its render modes are {listed}, and {mode} is "
+        f"needed{hint}"
+    )
+
+
+def _metadata(config: Environment) -> tuple[list[str], dict[str, Any], tuple[str, ...]]:
+    """Render modes, all that one environment says of itself, and the names of its actions."""
+    single = dataclasses.replace(config, vectorization="sync")
+    metadata: dict[str, Any] = {}
+    try:
+        if config.vectorization != "envpool":
+            made: Any = making.make_vector(single, 1)
+            with contextlib.closing(made) as env:
+                metadata = dict(env.get_attr("metadata")[0])
+                return metadata.get("render_modes", []), metadata, _names(env)
+    except UsageError:
+        pass  # it has a vector form only, or one of other arguments
+    return [], metadata, ()
+
+
+def _names(env: Any) -> tuple[str, ...]:
+    try:
+        [names] = env.call("get_action_meanings")
+    except AttributeError:
+        return ()
+    is_whole = len(names) == making.specification.actions_of(env).n
+    return tuple(map(str, names)) if is_whole else ()
+
+
+def as_picture(observation: np.ndarray, axes: tuple[int, int]) -> np.ndarray:
+    """The newest frame of an image that is observed, for people: uint8 [height, width, 3].
+
+    Args:
+        observation: one, as it is stored.
+        axes: of its height and width.
+    """
+    while axes[0] > 0:  # frames are stacked before them: the last is the newest
+        observation, axes = observation[-1], (axes[0] - 1, axes[1] - 1)
+    if observation.dtype != np.uint8:
+        scale = 255.0 / max(float(observation.max()), 1e-9)
+        observation = (np.clip(observation.astype(np.float32), 0, None) * scale).astype(np.uint8)
+    if observation.ndim == 2:
+        observation = observation[:, :, np.newaxis]
+    if observation.shape[2] not in (1, 3):  # planes of things, as MinAtar has them
+        observation = observation.max(axis=2, keepdims=True)
+    picture = np.broadcast_to(observation, (*observation.shape[:2], 3))
+    times = max(-(-_LEAST_HEIGHT // picture.shape[0]), 1)
+    return np.kron(picture, np.ones((times, times, 1), np.uint8))
