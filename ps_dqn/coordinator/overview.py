@@ -87,7 +87,7 @@ class Overview:
             env_steps_now=self._env_steps,
             updates_now=self._updates,
             seconds_left=self._seconds_left(now),
-            memory=memory.used(),
+            memory=memory.used(alone=True),
             tasks=pulses.rows(self._tasks.gone) if pulses is not None else (),
         )
 

@@ -57,7 +57,7 @@ def summarize(
         },
         "workers": {str(worker): row for worker, row in result.workers.items()},
         "parameter_servers": result.servers,
-        "coordinator_memory": memory.used(),
+        "coordinator_memory": memory.used(alone=True),
         "version_of_ps_dqn": __version__,
     }
 

@@ -14,18 +14,22 @@ PERIOD = 5.0
 _PROC = pathlib.Path("/proc")
 
 
-def used() -> int:
+def used(alone: bool = False) -> int:
     """Bytes of this process and all it has started; at most `PERIOD` old.
 
     Memory that several processes share counts for each with its part (PSS); where the kernel does
     not say so, with all of it (RSS).
+
+    Args:
+        alone: without what it has started: a coordinator's tasks count for themselves.
     """
-    return _used(int(time.monotonic() / PERIOD))
+    return _used(int(time.monotonic() / PERIOD), alone)
 
 
-@functools.lru_cache(maxsize=1)
-def _used(moment: int) -> int:
-    known = [of_process(pid) for pid in _family(os.getpid())]
+@functools.lru_cache(maxsize=2)
+def _used(moment: int, alone: bool) -> int:
+    own = os.getpid()
+    known = [of_process(pid) for pid in ([own] if alone else _family(own))]
     if any(known):
         return sum(known)
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

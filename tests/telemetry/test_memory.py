@@ -25,6 +25,7 @@ def test_what_a_process_has_started_counts() -> None:
         memory._used.cache_clear()
         assert memory.of_process(child.pid) > 50_000_000
         assert memory.used() > before + 40_000_000
+        assert memory.used(alone=True) < before + 40_000_000, "a coordinator's tasks are not its"
         child.communicate(b"\n")
     assert memory.of_process(child.pid) == 0
 
