@@ -29,6 +29,7 @@ PROGRAMS = (
     Program("plot", "ps_dqn.plot", "Draw and tabulate runs over their seeds.", AFTER),
     Program("doctor", "ps_dqn.doctor", "Say what ails a run, and what to change.", AFTER),
     Program("evaluate", "ps_dqn.evaluator", "Play episodes with a run's checkpoint.", AFTER),
+    Program("watch", "ps_dqn.watch", "Show how a policy plays: a window or a film.", AFTER),
     Program("export", "ps_dqn.export", "Write a run's network for other programs.", AFTER),
     Program("reproduce", "ps_dqn.reproduce", "Make an environment's failure again.", AFTER),
     Program("worker", "ps_dqn.worker", "Serve one worker task.", TASKS),
