@@ -36,7 +36,9 @@ def make(columns: Sequence[Column], rows: Sequence[Any], width: int, title: str 
         title=title or None,
         title_justify="left",
         box=rich.box.SIMPLE_HEAD if title else None,
-        padding=(0, _GAP, 0, 0),
+        show_edge=False,
+        # With a line under the headings there is a blank between columns anyway.
+        padding=(0, _GAP - 1 if title else _GAP, 0, 0),
         pad_edge=False,
         header_style="bold" if title else "dim",
     )

@@ -43,6 +43,14 @@ def test_columns_are_left_out_before_any_is_cut_off(width: int, first: str) -> N
     assert all(len(line) <= width for line in lines)
 
 
+@pytest.mark.parametrize("width", range(10, 60))
+def test_nothing_is_cut_off_under_a_title_either(width: int) -> None:
+    text = "\n".join(shown(width, "Workers"))
+    assert "…" not in text
+    assert "worker" in text.split()
+    assert ("workerworker" in text.split()) == ("twice" in text.split())
+
+
 def test_into_a_pipe_no_line_ends_with_blanks() -> None:
     lines = shown(60, "Workers")
     assert lines[0] == "Workers"
