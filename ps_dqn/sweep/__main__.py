@@ -84,7 +84,7 @@ def _define() -> absl_flags.FlagValues:
         "grid",
         list(SEARCHES),
         "Every combination (grid), some at random (random), or where the scores so far promise the "
-        'most (optuna; needs the extra: pip install "ps-dqn[sweep]").',
+        'most (optuna; needs the extra: pip install "ps-dqn[optuna]").',
         flag_values=values,
     )
     absl_flags.DEFINE_integer(

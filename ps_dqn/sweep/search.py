@@ -51,7 +51,7 @@ class Optuna:
             import optuna
         except ImportError:
             raise UsageError(
-                '--search=optuna: needs the extra: pip install "ps-dqn[sweep]"'
+                '--search=optuna: needs the extra: pip install "ps-dqn[optuna]"'
             ) from None
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend
