@@ -135,8 +135,21 @@ def _apply_command(run: Launch) -> list[str]:
     return run.place.kubectl_anywhere("apply", "--kustomize", str(run.output))
 
 
+def _check_is_not_over(run: Launch) -> None:
+    """Refuses to give pods to a run that is over: its Job stays so, and they would wait for it."""
+    job = f"job/{run.place.name}-coordinator"
+    which = '--output=jsonpath={.status.conditions[?(@.status=="True")].type}'
+    said = kubectl.ask(run.place.kubectl("get", job, "--ignore-not-found", which)).split()
+    if {"Complete", "Failed"} & set(said):
+        raise UsageError(
+            f"--name={run.place.name}: there is a run of this name that is over ({said[-1]}); to "
+            f"launch it again, stop it first: {run.place.launch('stop')}"
+        )
+
+
 def _apply(run: Launch) -> None:
     try:
+        _check_is_not_over(run)
         kubectl.run(_apply_command(run))
     except KubectlError as error:
         text = str(error)

@@ -78,14 +78,14 @@ def test_apply_calls_kubectl_and_says_what_to_do_next(
 ) -> None:
     log = fake(says="job.batch/mine-coordinator created", complains="Warning: it is old")
     assert _run("--apply", "--context=kind-lab", "--namespace=ours", "--overlay=jobset") == 0
-    assert log.read_text().splitlines() == [
+    assert log.read_text().splitlines()[-4:] == [
         "--context=kind-lab",
         "apply",
         "--kustomize",
         "launch/mine",
     ]
     out, err = capfd.readouterr()
-    assert err == "Warning: it is old\n"
+    assert set(err.splitlines()) == {"Warning: it is old"}
     assert "job.batch/mine-coordinator created\n" in out
     commands = [line.strip() for line in out.splitlines() if line.startswith("  ")]
     ours = "--name=mine --namespace=ours --context=kind-lab"
@@ -97,6 +97,26 @@ def test_apply_calls_kubectl_and_says_what_to_do_next(
         f"python -m ps_dqn.launch stop {ours} --delete_data",
     ]
     assert "a Job that is there cannot be changed" in out
+
+
+@pytest.mark.parametrize("said", ["SuccessCriteriaMet Complete", "FailureTarget Failed"])
+def test_a_run_that_is_over_is_not_given_pods_again(
+    said: str, fake: Callable[..., pathlib.Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = fake(says=said)
+    with pytest.raises(SystemExit) as caught:
+        _run("--apply")
+    assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert f"--name=mine: there is a run of this name that is over ({said.split()[1]})" in err
+    assert "python -m ps_dqn.launch stop --name=mine --namespace=ps-dqn" in err
+    assert log.read_text().splitlines() == [
+        "get",
+        "job/mine-coordinator",
+        "--ignore-not-found",
+        '--output=jsonpath={.status.conditions[?(@.status=="True")].type}',
+        "--namespace=ps-dqn",
+    ]
 
 
 def test_the_overlay_is_there_when_kubectl_is_called(
