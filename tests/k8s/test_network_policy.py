@@ -113,6 +113,8 @@ def _wanted(port: int) -> set[tuple[str, str, int, str]]:
     """All there need be, where tasks call each other on a port."""
     pairs = [(COORDINATOR, WORKER), (COORDINATOR, SERVER), (WORKER, SERVER), (SERVER, WORKER)]
     calls = {(source, target, port, "TCP") for source, target in pairs}
+    if port == GRPC:  # what tasks are at
+        calls |= {(COORDINATOR, target, port, "UDP") for target in (WORKER, SERVER)}
     looks_up = {
         (role, dns, DNS, protocol)
         for role in (COORDINATOR, SERVER, WORKER)
