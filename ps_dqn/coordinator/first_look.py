@@ -25,10 +25,11 @@ def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
     Raises:
         UsageError: with the flag, its value and what to do.
     """
-    with _in_time(config.environment):
-        spec, looks = environments.describe_and_look(config.environment)
     options = config.parameter_server
-    if options.overlap == "auto":
+    is_open = options.overlap == "auto"
+    with _in_time(config.environment):
+        spec, looks = environments.describe_and_look(config.environment, is_strict=is_open)
+    if is_open:
         makes_none = config.demonstrations.offline or config.replay.replay == "rollout"
         is_worth_it = looks.seconds >= SLOW_STEP and not makes_none
         options = dataclasses.replace(options, overlap="on" if is_worth_it else "off")

@@ -2,8 +2,8 @@
 
 import contextlib
 import dataclasses
-
-import numpy as np
+import math
+import statistics
 
 from ps_dqn.config import Config
 from ps_dqn.config.agent import LARGE, ON_ATOMS
@@ -19,8 +19,8 @@ def settle(config: Config, looks: Looks) -> Config:
         looks: what the environment's first steps are like.
     """
     clip, value = config.learning.reward_clip, config.value
-    sizes = np.abs(looks.rewards)
-    pays_much = float(np.minimum(sizes, clip or np.inf).mean()) > LARGE
+    sizes = [min(abs(each), clip or math.inf) for each in looks.rewards if math.isfinite(each)]
+    pays_much = bool(sizes) and statistics.fmean(sizes) > LARGE
     # These say by themselves what size values have.
     is_free = value.value_distribution not in ON_ATOMS and not value.value_rescaling
     config = _chosen(config, "network", "normalize_observations", looks.largest > LARGE)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -21,19 +22,19 @@ from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError, needs_extra
 
 # First steps at most, and how long they may take (seconds).
-STEPS_SEEN, SECONDS_SEEN = 200, 0.5
+STEPS_SEEN, SECONDS_SEEN = 10, 0.5
 
 # Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
 _ALE = "ale_py.vector_env:AtariVectorEnv"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Looks:
     """What an environment's first steps are like."""
 
-    seconds: float  # of its quickest step
-    largest: float  # size of a quantity of observations; NaN where one is no number
-    rewards: np.ndarray  # of each step
+    seconds: float = math.inf  # of its quickest step
+    largest: float = 0.0  # size of a quantity of observations
+    rewards: list[float] = dataclasses.field(default_factory=list)  # of each step
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -46,16 +47,22 @@ def describe(config: Environment) -> EnvironmentSpec:
         return _looked_at(config, env)
 
 
-def describe_and_look(config: Environment) -> tuple[EnvironmentSpec, Looks]:
+def describe_and_look(config: Environment, is_strict: bool) -> tuple[EnvironmentSpec, Looks]:
     """The same, and what its first steps are like, whose actions are random.
+
+    Args:
+        config: which.
+        is_strict: one whose first steps fail is refused; else what was seen until then counts.
 
     Raises:
         UsageError: as `describe`; or it raises something in an episode's first steps.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
-        spec = _looked_at(config, env)
-        with _first_steps(config):
-            return spec, _look(env, spec)
+        spec, looks = _looked_at(config, env), Looks()
+        may_fail = contextlib.nullcontext() if is_strict else contextlib.suppress(Exception)
+        with may_fail, _first_steps(config):
+            _look(env, spec, looks)
+        return spec, looks
 
 
 @contextlib.contextmanager
@@ -71,28 +78,26 @@ def _first_steps(config: Environment) -> Iterator[None]:
         ) from error
 
 
-def _look(env: VectorEnv, spec: EnvironmentSpec) -> Looks:
+def _look(env: VectorEnv, spec: EnvironmentSpec, looks: Looks) -> None:
     observations, infos = env.reset(seed=0)
     env.action_space.seed(0)
-    taken: list[float] = []
-    rewards: list[float] = []
-    largest = _largest(spec, observations)
     started = time.perf_counter()
-    while len(taken) < STEPS_SEEN and time.perf_counter() - started < SECONDS_SEEN:
+    while len(looks.rewards) < STEPS_SEEN and time.perf_counter() - started < SECONDS_SEEN:
+        looks.largest = max(looks.largest, _largest(spec, observations))
         actions = masks.sample(env, infos, int(specification.actions_of(env).n))
         before = time.perf_counter()
-        observations, reward, *_, infos = env.step(actions)
-        taken.append(time.perf_counter() - before)
-        rewards.append(float(reward[0]))
-        largest = max(largest, _largest(spec, observations))
-    return Looks(min(taken), largest, np.array(rewards))
+        observations, rewards, *_, infos = env.step(actions)
+        looks.seconds = min(looks.seconds, time.perf_counter() - before)
+        looks.rewards.append(float(rewards[0]))
+    looks.largest = max(looks.largest, _largest(spec, observations))
 
 
 def _largest(spec: EnvironmentSpec, observations: np.ndarray) -> float:
-    """The size of the largest quantity of an observation; 0 where it has none."""
+    """The size of the largest quantity of an observation; 0 where it has none that is finite."""
     if not spec.num_quantities:
         return 0.0
-    return float(np.abs(spec.quantities(np.asarray(observations))).max())
+    sizes = np.abs(spec.quantities(np.asarray(observations)))
+    return float(sizes.max(where=np.isfinite(sizes), initial=0.0))
 
 
 def with_masks(

@@ -1,6 +1,7 @@
 """What is settled before a run: whether steps overlap, and what evaluations are made in."""
 
 import json
+import math
 import pathlib
 import time
 from typing import Any
@@ -12,6 +13,7 @@ from support import programs
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator import first_look, normalizing
+from ps_dqn.environments.making import Looks
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.actor import Evaluation
 
@@ -86,6 +88,18 @@ def test_what_is_large_is_normalized(
     options = {"env_id": "TestFirstLook/Waiting-v0", "env_kwargs": json.dumps(kwargs)}
     config, _ = first_look.at_environment(Config.from_values({**options, **values}))
     assert (config.network.normalize_observations, config.value.normalize_returns) == settled
+
+
+def test_first_steps_that_fail_are_refused_only_where_they_decide_on_overlap() -> None:
+    options = {"env_id": "TestFirstLook/Waiting-v0", "env_kwargs": '{"fails": true}'}
+    config, _ = first_look.at_environment(Config.from_values({**options, "overlap": "off"}))
+    assert config.network.normalize_observations == config.value.normalize_returns == "off"
+
+
+def test_what_is_no_number_is_not_large() -> None:
+    for rewards in ([math.inf, 1.0], [math.nan, 1.0], [math.nan], []):
+        settled = normalizing.settle(Config(), Looks(0.001, 0.0, rewards))
+        assert settled.value.normalize_returns == "off"
 
 
 def test_the_flagfile_has_what_was_settled() -> None:
