@@ -156,7 +156,7 @@ compdef _ps_dqn ps-dqn
 
 def _fish(flags: Flags) -> str:
     lines = [
-        f"complete -c ps-dqn -f -n __fish_use_subcommand -a {each.word} -d '{each.summary}'"
+        f'complete -c ps-dqn -f -n __fish_use_subcommand -a {each.word} -d "{each.summary}"'
         for each in commands.PROGRAMS
     ]
     for word, known in flags.items():

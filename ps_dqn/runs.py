@@ -21,7 +21,7 @@ from ps_dqn.run import directory, finding, lock
 
 FORMATS = ("table", "csv", "json")
 # How people are told of a run that has said nothing of its end.
-RUNNING, CUT_OFF, DAMAGED = "running", "cut off", "damaged"
+GOES_ON, CUT_OFF, DAMAGED = "goes on", "cut off", "damaged"
 # Columns of the table, and how their values are shown.
 _SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "run": ("run", str),
@@ -82,7 +82,7 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
     evaluations = [score for score in evaluations if not math.isnan(score)]
     last = rows[-1] if rows else {}
     if not ended:
-        ended = str(summary.get("reason", RUNNING if lock.may_be_held(folder) else CUT_OFF))
+        ended = str(summary.get("reason", GOES_ON if lock.may_be_held(folder) else CUT_OFF))
     return {
         "run": str(folder),
         "env_id": settings.get("env_id"),

@@ -63,8 +63,8 @@ def test_a_command_is_its_module(call: Call) -> None:
     assert ran.returncode == 2
     assert only_error(ran.stderr) == "--gamma=2.0: must be 1.0 or less"
     ran = call("launch")
-    assert only_error(ran.stderr).startswith("say where to launch: ps-dqn launch k8s --name=")
-    assert call("export", "--help").stdout.startswith("ps-dqn export [--flag=value …]\n")
+    assert only_error(ran.stderr).startswith("say what to do: ps-dqn launch k8s --name=")
+    assert call("export", "--help").stdout.startswith("ps-dqn export ")
 
 
 def test_it_is_a_module_too(tmp_path: pathlib.Path) -> None:

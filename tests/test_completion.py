@@ -74,6 +74,12 @@ def test_other_shells_can_read_theirs(scripts: dict[str, pathlib.Path], shell: s
     subprocess.run([shell, "--no-execute", str(scripts[shell])], check=True, timeout=60)
 
 
+def test_fish_is_told_what_each_command_does(scripts: dict[str, pathlib.Path]) -> None:
+    lines = [shlex.split(line) for line in scripts["fish"].read_text().splitlines()]
+    said = {words[-3]: words[-1] for words in lines if words[-2] == "-d"}
+    assert said == {each.word: each.summary for each in commands.PROGRAMS}
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_are_told_of_the_same_words(
     scripts: dict[str, pathlib.Path], shell: str
