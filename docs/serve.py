@@ -2,15 +2,11 @@
 
 import http.server
 import json
-import pathlib
 import sys
 
-from ps_dqn import policy
-from ps_dqn.flags import run_folder
+from ps_dqn import load
 
-folder, port = pathlib.Path(sys.argv[1]), int([*sys.argv, 8000][2])
-config, _ = run_folder.read(folder)
-served = policy.load(config, folder)
+served, port = load(sys.argv[1]), int([*sys.argv, 8000][2])
 
 
 class Asked(http.server.BaseHTTPRequestHandler):

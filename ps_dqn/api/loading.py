@@ -1,10 +1,13 @@
 """`load`: a run's network, to act with."""
 
+import contextlib
 import os
 import pathlib
+import sys
 from typing import TYPE_CHECKING
 
 from ps_dqn.flags import run_folder
+from ps_dqn.run import terminal
 
 if TYPE_CHECKING:
     from ps_dqn.policy import Policy
@@ -28,8 +31,9 @@ def load(
     """
     folder = pathlib.Path(run_dir).expanduser()
     config, found = run_folder.read(folder, checkpoint, trust_run_dir)
-    # TensorFlow says on import what it was built with and which GPUs it lacks.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    from ps_dqn.policy import loading
+    is_first = "tensorflow" not in sys.modules
+    # It says on import, and as it begins, what it was built with and which GPUs it lacks.
+    with terminal.silent() if is_first else contextlib.nullcontext():
+        from ps_dqn.policy import loading
 
-    return loading.of_checkpoint(config, folder, found)
+        return loading.of_checkpoint(config, folder, found)

@@ -9,6 +9,7 @@ from ps_dqn.kubernetes import kubectl
 from ps_dqn.kubernetes.kubectl import KubectlError
 from ps_dqn.kubernetes.names import ROLES
 from ps_dqn.kubernetes.running import Object, Running, is_true, name
+from ps_dqn.run import terminal
 
 # The counts of the ConfigMap, for pods of a JobSet or a TFJob.
 COUNTS = {"worker": "NUM_WORKERS", "parameter-server": "NUM_PS"}
@@ -38,7 +39,7 @@ def show(running: Running) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=LEAST_COLUMNS)
     console.print(f"{running.place.name} in namespace {running.place.namespace}")
-    console.print(table)
+    terminal.show(console, table)
     for line in [f"{row.role}: {row.why}" for row in rows if row.why]:
         console.print(line, markup=False, soft_wrap=True)
     console.print(f"the coordinator's last line: {_last_line(running)}", markup=False)

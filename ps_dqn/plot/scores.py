@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ps_dqn.plot import interquartile
 from ps_dqn.plot.groups import Group
+from ps_dqn.run import terminal
 from ps_dqn.telemetry.measured import Measured
 
 ALL = "all, as shares"  # in the place of an environment
@@ -117,7 +118,7 @@ def show(console: Console, scores: Sequence[Score], metric: str) -> None:
         )
     if not console.is_terminal:
         console.width = _WIDTH
-    console.print(table)
+    terminal.show(console, table)
 
 
 def write(scores: Sequence[Score], file: TextIO) -> None:

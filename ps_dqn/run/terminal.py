@@ -4,10 +4,12 @@ Its C++ runtime writes to file descriptor 2 itself, at import and at exit too, s
 are redirected before TensorFlow is imported, and stay so until the process ends.
 """
 
+import contextlib
 import os
 import pathlib
 import sys
 import types
+from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
 
@@ -55,6 +57,24 @@ def redirect_to(log: pathlib.Path) -> Console:
 
     sys.excepthook = say_that_it_broke
     return console
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Drops what is written to standard error meanwhile, also by C++, of this process.
+
+    For a process that is a user's, where TensorFlow is imported for the first time.
+    """
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def show(console: Console, *shown: RenderableType) -> None:
