@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 from typing import NamedTuple, NoReturn
 
@@ -52,6 +53,8 @@ def main() -> NoReturn:
     if program is None:
         command_line.refuse(_unknown(command, first))
     sys.argv = [f"{command} {first}", *rest]
+    if os.getcwd() not in sys.path:  # as with `python -m`: environments of one's own are here
+        sys.path.insert(0, os.getcwd())
     command_line.run_main(importlib.import_module(entry(program.module)).main)
 
 
