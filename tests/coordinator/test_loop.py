@@ -23,7 +23,7 @@ SMALL = (
     "--target_return=inf",
 )
 # Columns that say how long something took, or how far it was when another thread looked.
-CLOCKED = ("rate/", "time/", "wire/pull_ms", "wire/push_ms", "wire/shard_balance")
+CLOCKED = ("rate/", "time/", "wire/pull_ms", "wire/push_ms", "wire/shard_balance", "memory/")
 COUNTERS = ("version", "updates", "env_steps", "episodes", "sequential_updates")
 
 
