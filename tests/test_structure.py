@@ -1,6 +1,8 @@
 """Who imports whom, as the design has it: the source is read, not run."""
 
 import ast
+import collections
+import functools
 import pathlib
 import re
 import subprocess
@@ -50,10 +52,12 @@ FLOORS = (
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}
 
 
+@functools.cache
 def sources(package: str) -> list[pathlib.Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+@functools.cache
 def imports(path: pathlib.Path) -> set[str]:
     """Dotted names of the modules that a file imports, wherever in it."""
     found = set()
@@ -190,6 +194,13 @@ def test_files_can_be_read_in_one_sitting(folder: str) -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in sources(folder)}
     assert lengths
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST[folder]} == {}
+
+
+def test_no_two_tests_have_one_name() -> None:
+    # Without packages, the second of them would not be imported.
+    names = collections.Counter(path.name for path in sources("tests"))
+    twice = {name for name, count in names.items() if count > 1}
+    assert twice <= {"__init__.py", "conftest.py"}
 
 
 def test_no_test_imports_another() -> None:

@@ -244,6 +244,7 @@ def test_the_same_run_directory_goes_on_where_it_ended(coordinate):
     assert float(new[0]["seconds"]) > float(rows[-1]["seconds"])
 
 
+@pytest.mark.slow
 def test_replay_in_files_outlives_the_run_however_tasks_are_started(coordinate):
     flags = ("--num_workers=1", "--replay_files", "--replay_capacity=20000")
     kept = [0]

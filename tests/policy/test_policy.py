@@ -99,7 +99,7 @@ def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:
         )
         met = observations.Met(*given)
         average = checkpoint.state.average
-        wanted = agreement.wanted(evaluated._network, average, policy.interface, met)
+        wanted = agreement.wanted(evaluated.network, average, policy.interface, met)
         np.testing.assert_allclose(outputs["q_values"], wanted["q_values"], rtol=2e-4, atol=2e-5)
 
 

@@ -139,6 +139,7 @@ def test_empty_files_go(tmp_path: pathlib.Path) -> None:
     assert [file.exists() for file in files] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_second_run_takes_what_the_first_compiled(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
