@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
+from ps_dqn import __version__
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, launched
 from ps_dqn.kubernetes import names, quantities
@@ -128,8 +129,9 @@ def read(values: absl_flags.FlagValues) -> Launch:
     if image is None:
         raise UsageError(
             "--image is missing: say the image that the nodes can pull; to make one, in a checkout "
-            "of this project: docker build --tag REPOSITORY/ps-dqn:0.1.0 . && docker push "
-            "REPOSITORY/ps-dqn:0.1.0 (docs/kubernetes.md says how without Docker, and for kind)"
+            f"of this project: docker build --tag REPOSITORY/ps-dqn:{__version__} . && docker push "
+            f"REPOSITORY/ps-dqn:{__version__} (docs/kubernetes.md says how without Docker, and for "
+            f"kind)"
         )
     if values.worker_image:
         _read_image(values, "worker_image")
@@ -178,7 +180,7 @@ def _read_image(values: absl_flags.FlagValues, flag: str) -> Image | None:
     if match is None:
         raise UsageError(
             f"--{flag}={text}: must be repository:tag or repository@sha256:…, like "
-            f"registry.example.com/ps-dqn:0.1.0"
+            f"registry.example.com/ps-dqn:{__version__}"
         )
     return Image(match["name"], match["tag"] or "", match["digest"] or "")
 

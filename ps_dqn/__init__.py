@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ps_dqn.api import Measures, Run, TrainingError, UsageError, load, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Measures", "Run", "TrainingError", "UsageError", "load", "train"]
 
 

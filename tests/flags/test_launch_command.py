@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 from support.programs import run_python
 
-from ps_dqn import launch
+from ps_dqn import __version__, launch
 from ps_dqn.flags import launching
 
 COUNTS = ("--workers=3", "--ps=2", "--image=ps-dqn:1", "--env_id=CartPole-v1")
@@ -250,7 +250,7 @@ def test_changes_by_a_person_are_kept(capsys: pytest.CaptureFixture[str]) -> Non
         (["--flagfile=none.flags"], "--flagfile=none.flags: No such file"),
         (["--flagfile=."], "--flagfile=.: Is a directory"),
         (["--image="], "--image is missing: say the image that the nodes can pull"),
-        (["--image="], "docker build --tag REPOSITORY/ps-dqn:0.1.0 ."),
+        (["--image="], f"docker build --tag REPOSITORY/ps-dqn:{__version__} ."),
         (["--cpu=two"], "'two' is no quantity of Kubernetes"),
         (["--memory=worker=2"], "--memory=worker=2: are 2 bytes; say a unit"),
         (["--storage=lots"], "--storage=lots: 'lots' is no quantity"),

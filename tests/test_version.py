@@ -1,0 +1,23 @@
+"""What names a version names this one."""
+
+import pathlib
+import re
+
+import pytest
+from support.programs import ROOT
+
+from ps_dqn import __version__
+
+NAMING = [ROOT / "README.md", ROOT / "docs/kubernetes.md", *(ROOT / "k8s").rglob("*.yaml")]
+# An image's tag, in a command or in a manifest.
+TAG = re.compile(r"(?:ps-dqn(?:-tls)?:|newTag: )(\d+\.\d+\.\d+)")
+
+
+@pytest.mark.parametrize("path", [p for p in NAMING if TAG.search(p.read_text())], ids=str)
+def test_images_have_the_version(path: pathlib.Path) -> None:
+    assert set(TAG.findall(path.read_text())) == {__version__}
+
+
+def test_the_changelog_and_the_citation_have_it() -> None:
+    assert f"\n## {__version__} - 20" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
