@@ -78,14 +78,20 @@ def silent() -> Iterator[None]:
 
 
 def show(console: Console, *shown: RenderableType) -> None:
-    """Prints tables; into a file or a pipe without the blanks that would fill their lines."""
-    if console.is_terminal:
-        console.print(*shown, sep="\n")
-        return
-    with console.capture() as captured:
-        console.print(*shown, sep="\n")
-    for line in captured.get().splitlines():
-        say(console, line.rstrip())
+    """Prints tables, a blank line between them.
+
+    Into a file or a pipe they go without the blanks that would fill their lines.
+    """
+    for number, each in enumerate(shown):
+        if number:
+            say(console, "")
+        if console.is_terminal:
+            console.print(each)
+            continue
+        with console.capture() as captured:
+            console.print(each)
+        for line in captured.get().splitlines():
+            say(console, line.rstrip())
 
 
 def say(console: Console, line: str) -> None:
