@@ -1,6 +1,5 @@
 """Options as Python has them, as words of the coordinator's command line."""
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +7,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, run_folder, tasks
+from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
 
 # What an option may be given as; None leaves it out.
 Option = str | int | float | bool | Sequence[int | str] | Mapping[str, object] | None
@@ -25,7 +24,8 @@ def words(preset: str | None, options: Mapping[str, Option]) -> list[str]:
     """
     known = [name for name in _flags() if name not in _NOT_HERE]
     for name in options.keys() - set(known):
-        raise UsageError(f"train() has no option {name!r}{_nearest(name, [*known, *_PARAMETERS])}")
+        near = naming.nearest(name, [*known, *_PARAMETERS])
+        raise UsageError(f"train() has no option {name!r}{near} they are the flags of ps-dqn train")
     found = [] if preset is None else [f"--preset={preset}"]
     found += [f"--{name}={_text(each)}" for name, each in options.items() if each is not None]
     return found
@@ -69,11 +69,6 @@ def _flags() -> absl_flags.FlagValues:
     tasks.define_placement(values)
     run_folder.define_trust(values)
     return values
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, 3, 0.6)
-    return f": did you mean {' or '.join(near)}?" if near else ""
 
 
 def _text(value: Option) -> str:

@@ -18,8 +18,8 @@ def in_a_folder_of_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"learning_rat": 1}, "train() has no option 'learning_rat': did you mean learning_rate"),
-        ({"call_back": print}, "train() has no option 'call_back': did you mean callback"),
+        ({"learning_rat": 1}, "train() has no option 'learning_rat'; did you mean learning_rate?"),
+        ({"call_back": print}, "train() has no option 'call_back'; did you mean callback?"),
         ({"undefok": "x"}, "train() has no option 'undefok'"),
         ({"preset": "cartpol"}, "there is no preset cartpol; did you mean cartpole?"),
         ({"gamma": "much"}, "flag --gamma=much: could not convert string to float"),
