@@ -20,10 +20,16 @@ ACCOUNT = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # (seconds).
 ATTEMPTS, ATTEMPT_SECONDS, PAUSE_SECONDS = 3, 10.0, 3.0
 _TOO_MANY, _FIRST_OF_SERVER = 429, 500  # HTTP
+_HOST = "KUBERNETES_SERVICE_HOST"  # of the environment: the API's address
 
 
 class ApiError(Exception):
     """The Kubernetes API cannot be asked, or says no; the text is for people."""
+
+
+def is_pod() -> bool:
+    """Whether this process is in a pod of Kubernetes."""
+    return bool(os.environ.get(_HOST))
 
 
 def scale_to_zero(names: Sequence[str], say: Callable[[str], None]) -> None:
@@ -58,9 +64,9 @@ def _scale_to_zero(name: str) -> None:
 
 
 def _request(name: str) -> tuple[urllib.request.Request, urllib.request.OpenerDirector]:
-    host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+    host = os.environ.get(_HOST, "")
     if not host:
-        raise ApiError("this is no pod of Kubernetes (KUBERNETES_SERVICE_HOST is not set)")
+        raise ApiError(f"this is no pod of Kubernetes ({_HOST} is not set)")
     host = f"[{host}]" if ":" in host else host
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:

@@ -68,10 +68,11 @@ def main(argv: Sequence[str]) -> int:
             )
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
-        if values["free_stateful_sets"].value:  # nobody starts it again: see its Job
+        if sets := values["free_stateful_sets"].value:
             from ps_dqn.cluster import stateful_sets
 
-            stateful_sets.scale_to_zero(values["free_stateful_sets"].value, print)
+            if stateful_sets.is_pod():  # nobody starts it again: see its Job
+                stateful_sets.scale_to_zero(sets, print)
         command_line.refuse(error)
 
 

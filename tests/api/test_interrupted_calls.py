@@ -32,7 +32,7 @@ def program(processes: Processes, tmp_path: pathlib.Path) -> Running:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
     running = processes.start(str(path), str(tmp_path / "run"))
-    running.line_with("updates/s", 150)
+    running.trains(150)
     # The program, the coordinator, a parameter server and a worker.
     assert len(processes.alive()) == 4
     return running

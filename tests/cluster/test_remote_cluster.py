@@ -83,7 +83,7 @@ def test_every_task_answers_probes_and_says_what_it_does(
 
     start(processes, spec, "ps", f"--health_port={ps}")
     start(processes, spec, "worker", f"--health_port={worker}")
-    running.line_with("updates/s", 120)
+    running.trains(120)
     for port in (chief, ps, worker):
         assert ask(port, "/livez") == ask(port, "/readyz") == (200, "ok\n")
     real.until(lambda: measure(worker).get("ps_dqn_worker_closures_total"), 60, "a closure")
@@ -136,7 +136,7 @@ def test_a_lost_parameter_server_may_come_back_and_so_may_the_coordinator(
     assert running.ended(60) == signals.START_AGAIN, running.text
     assert json.loads((tmp_path / "summary.json").read_text())["reason"] == signals.STOPPED
     another = start(processes, spec, "chief", f"--run_dir={tmp_path}")
-    another.line_with("updates/s", 120)
+    another.trains(120)
     assert another.count("0 pushes after that are pushed again, none is missing") == 1
     assert server.process.poll() is worker.process.poll() is None
 
@@ -147,7 +147,7 @@ def test_nobody_comes_back_where_a_system_stops_the_run(
     start(processes, spec, "worker")
     server = start(processes, spec, "ps")
     running = start(processes, spec, "chief", *ENDLESS, f"--run_dir={tmp_path}")
-    running.line_with("updates/s", 120)
+    running.trains(120)
     os.kill(server.pid, signal.SIGKILL)
     running.line_with("waiting for parameter server 0", 60)
 
@@ -163,7 +163,7 @@ def test_a_run_is_saved_though_its_workers_are_gone(
     worker = start(processes, spec, "worker")
     flags = (*ENDLESS, "--checkpoint_period=inf", f"--run_dir={tmp_path}")
     running = start(processes, spec, "chief", *flags)
-    running.line_with("updates/s", 120)
+    running.trains(120)
 
     os.kill(worker.pid, signal.SIGKILL)
     assert worker.ended(10) == -signal.SIGKILL

@@ -60,7 +60,7 @@ def test_workers_are_added_and_taken_away_while_the_others_run_on(
         if spec is three:
             others += [start(processes, three, Task("worker", i)) for i in (1, 2)]
         coordinator = start(processes, spec, Task("chief", 0), *flags)
-        coordinator.line_with("updates/s", 120)
+        coordinator.trains(120)
         real.until(lambda n=workers: reporting() == n, 120, f"{workers} workers to work")
         if number:
             assert re.search(r"^(resumed|goes on) at ", coordinator.text, re.MULTILINE)

@@ -24,7 +24,7 @@ def test_rounds_go_on_while_a_worker_hangs_and_wait_for_it_again(
         *("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5"),
         *("--num_workers=3", "--eval_period=100000000", "--worker_timeout=inf"),
     )
-    running.line_with("updates/s", 120)
+    running.trains(120)
     worker = processes.writing_to(tmp_path / "logs" / "worker-1.log")
     assert worker
 
@@ -51,7 +51,7 @@ def test_rounds_go_on_at_once_without_a_worker_that_is_lost(
         *("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5"),
         *("--num_workers=3", "--eval_period=100000000"),
     )
-    running.line_with("updates/s", 120)
+    running.trains(120)
     worker = processes.writing_to(tmp_path / "logs" / "worker-1.log")
     assert worker
 

@@ -40,7 +40,10 @@ def test_sets_are_freed_where_nobody_starts_it_again(
     assert freed == ([(("worker", "ps"), print)] if is_over else [])
 
 
-def test_an_experiment_that_cannot_be_run_keeps_no_nodes(tmp_path: pathlib.Path) -> None:
+def test_an_experiment_that_cannot_be_run_keeps_no_nodes(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")  # as in a pod
     words = ["--env_id=Nowhere-v0", "--free_stateful_sets=worker,ps", *REMOTE]
     ended = run_python(["-m", "ps_dqn.coordinator", *words], tmp_path)
     assert ended.returncode == signals.WRONG_USAGE
@@ -49,7 +52,7 @@ def test_an_experiment_that_cannot_be_run_keeps_no_nodes(tmp_path: pathlib.Path)
         "worker keeps its pods",
         "ps keeps its pods",
     ]
-    assert "this is no pod of Kubernetes" in ended.stdout
+    assert "this pod has no service account's token" in ended.stdout
 
 
 def test_sets_go_with_tasks_that_others_start() -> None:

@@ -33,7 +33,7 @@ def test_sigterm_ends_a_run_of_which_a_task_hangs(
         *("--target_return=inf", "--total_env_steps=100000000", "--num_workers=2"),
         *("--worker_timeout=inf", "--ps_timeout=inf"),
     )
-    running.line_with("updates/s", 120)
+    running.trains(120)
     hangs = processes.writing_to(tmp_path / "logs" / f"{task}.log")
     assert hangs
     os.kill(hangs, signal.SIGSTOP)

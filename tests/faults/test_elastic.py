@@ -99,6 +99,6 @@ def test_without_the_option_all_are_waited_for_and_people_are_told_of_it(
     assert not running.count("updates/s")
 
     fleet.workers(0)
-    running.line_with("updates/s", 120)
+    running.trains(120)
     os.kill(running.pid, signal.SIGTERM)
     assert running.ended(60) == signals.START_AGAIN, running.text

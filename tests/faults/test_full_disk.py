@@ -62,7 +62,7 @@ def start(processes: Processes, disk: pathlib.Path) -> Running:
 
 def until_saved(running: Running, disk: pathlib.Path) -> pathlib.Path:
     """Waits for a checkpoint; the folder that it is in."""
-    running.line_with("updates/s", 120)
+    running.trains(120)
     checkpoints = disk / "run" / "checkpoints"
     real.until(lambda: list(checkpoints.glob("updates-*.npz")), 60, "a checkpoint")
     return checkpoints
@@ -116,7 +116,7 @@ def test_a_disk_that_stays_full_is_an_error_at_the_end(
     (disk / "filler").unlink()
     again = start(processes, disk)
     again.line_with("resumed at ", 60)
-    again.line_with("updates/s", 120)
+    again.trains(120)
     os.kill(again.pid, signal.SIGINT)
     assert again.ended(60) == 128 + signal.SIGINT, again.text
 

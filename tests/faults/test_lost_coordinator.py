@@ -59,7 +59,7 @@ def test_another_one_goes_on_without_a_checkpoint(
             # More than it has shown: what came after that is there too.
             assert steps >= before
             assert updates > 0
-        running.line_with("updates/s", 120)
+        running.trains(120)
         running.line_with("workers 2/2", 120)
         before = shown(running)
         os.kill(running.pid, signal.SIGKILL)

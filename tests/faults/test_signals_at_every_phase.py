@@ -37,7 +37,7 @@ class Phases:
         self._until(lambda: any(map(real.listens, self._coordinators())))
 
     def trains(self) -> None:
-        self._running.line_with("updates/s", 120)
+        self._running.trains(120)
 
     def evaluates(self) -> None:
         self._until(lambda: re.search(r"eval +[\d.]+ ", self._running.text))

@@ -42,7 +42,7 @@ def local_run(processes: Processes, folder: pathlib.Path, *flags: str) -> Runnin
         *("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags),
         PYTHONPATH=str(pathlib.Path(__file__).parents[1]),
     )
-    running.line_with("updates/s", 120)
+    running.trains(120)
     real.until(lambda: list(folder.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
     return running
 
@@ -119,7 +119,7 @@ def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
 
     tasks = {"ps-0": start("ps", 0), "worker-0": start("worker", 0), "worker-1": start("worker", 1)}
     running = start("chief", 0, f"--run_dir={tmp_path}", *FLAGS)
-    running.line_with("updates/s", 120)
+    running.trains(120)
     real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
 
     os.kill(tasks[which].pid, signal.SIGSTOP)
@@ -180,7 +180,7 @@ def test_a_parameter_server_that_stays_away_ends_the_run(
         *("-m", MODULES["chief"], f"--run_dir={tmp_path}", *FLAGS, "--ps_recovery_timeout=3"),
         TF_CONFIG=spec.tf_config(Task("chief", 0)),
     )
-    running.line_with("updates/s", 120)
+    running.trains(120)
     real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
 
     os.kill(ps.pid, signal.SIGKILL)

@@ -43,7 +43,7 @@ def test_a_local_task_is_replaced(
         *("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags),
         **{"PYTHONPATH": TESTS, "STOPS": str(mark)},
     )
-    running.line_with("updates/s", 120)
+    running.trains(120)
     assert not mark.exists()
     assert running.count("s: it is ended") == 1, running.text
     ends(running)
@@ -66,7 +66,7 @@ def test_a_remote_task_is_taken_again(
     running = start("chief", 0, f"--run_dir={tmp_path / 'run'}", *FLAGS)
     running.line_with("has not answered for ", 120)
     if which == "worker-1":
-        running.line_with("updates/s", 120)  # without it
+        running.trains(120)  # without it
     os.kill(tasks[which].pid, signal.SIGCONT)
     running.line_with("answers again", 60)
     heard = running.count("workers 2/2")

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from ps_dqn.cluster.spec import Task
 from support.programs import inherited_environment
 
 MARK = "PS_DQN_TEST_PROCESSES"
+_UPDATES = re.compile(r" updates +[1-9][\d,]* .* updates/s ")
 Found = TypeVar("Found")
 
 
@@ -113,15 +115,21 @@ class Running:
 
     def line_with(self, text: str, seconds: float = 60.0) -> str:
         """The first line with this text, once it is there."""
+        return self._line(lambda line: text in line, seconds, repr(text))
 
+    def trains(self, seconds: float) -> str:
+        """The first line that tells of updates; earlier ones tell what tasks are at."""
+        return self._line(lambda line: bool(_UPDATES.search(line)), seconds, "updates")
+
+    def _line(self, is_it: Callable[[str], bool], seconds: float, what: str) -> str:
         def found() -> str | None:
             # The end is looked at first: what was written before it is then already read.
             ended = not self._reader.is_alive()
-            line = next((line for line in list(self.lines) if text in line), None)
-            assert line or not ended, f"ended without a line with {text!r}:\n{self._end()}"
+            line = next((line for line in list(self.lines) if is_it(line)), None)
+            assert line or not ended, f"ended without a line with {what}:\n{self._end()}"
             return line
 
-        return until(found, seconds, f"a line with {text!r} after\n{self.text}") or ""
+        return until(found, seconds, f"a line with {what} after\n{self.text}") or ""
 
     def count(self, text: str) -> int:
         """How many lines so far have this text."""

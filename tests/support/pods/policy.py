@@ -11,7 +11,8 @@ from support.pods import network
 from support.pods.network import NODE, Interface
 
 Object = dict[str, Any]
-ANY = -1  # port
+Port = tuple[str, int]  # protocol and number
+ANY = -1  # number
 _COUNTED = re.compile(r'\[(\d+):\d+\] -A (\w+) .*--comment "(\S+)>(\S+) (allowed|refused)"')
 
 
@@ -35,14 +36,14 @@ class Policy:
         is_of = matches(self._spec["podSelector"], labels)
         return is_of and direction.capitalize() in self._spec["policyTypes"]
 
-    def ports(self, direction: str, peer: dict[str, str]) -> set[int]:
-        """The TCP ports open to a peer with these labels, ingress or egress."""
-        found: set[int] = set()
+    def ports(self, direction: str, peer: dict[str, str]) -> set[Port]:
+        """The ports open to a peer with these labels, ingress or egress."""
+        found: set[Port] = set()
         side = {"ingress": "from", "egress": "to"}[direction]
         for rule in self._spec.get(direction, []):
             if side not in rule or any(_takes(each, peer) for each in rule[side]):
                 given = rule.get("ports", [{"port": ANY}])
-                found |= {each["port"] for each in given if each.get("protocol") != "UDP"}
+                found |= {(each.get("protocol", "TCP").lower(), each["port"]) for each in given}
         return found
 
 
@@ -97,15 +98,15 @@ class Firewall:
         begins = f"-A {chain} {end} {peer.interface.address}"
         comment = f'-m comment --comment "{source.name}>{target.name}'
         lines = []
-        for port in sorted(self._ports(direction, member.labels, peer.labels)):
-            which = "" if port == ANY else f" -p tcp --dport {port}"
+        for protocol, port in sorted(self._ports(direction, member.labels, peer.labels)):
+            which = "" if port == ANY else f" -p {protocol} --dport {port}"
             lines.append(f'{begins}{which} {comment} allowed" -j ACCEPT')
         return [*lines, f'{begins} {comment} refused" -j DROP']
 
-    def _ports(self, direction: str, own: dict[str, str], peer: dict[str, str]) -> set[int]:
+    def _ports(self, direction: str, own: dict[str, str], peer: dict[str, str]) -> set[Port]:
         isolating = [each for each in self._policies if each.isolates(own, direction)]
         if not isolating:
-            return {ANY}
+            return {("tcp", ANY)}
         return set().union(*(each.ports(direction, peer) for each in isolating))
 
 
