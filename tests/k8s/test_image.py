@@ -16,9 +16,8 @@ import pytest
 from support import images
 from support.images import Image
 from support.processes import Running, until
-from support.programs import ROOT
 
-tomllib = pytest.importorskip("tomllib")
+from ps_dqn import __version__
 
 SITE_PACKAGES = "opt/ps-dqn/lib/python3.11/site-packages"
 
@@ -71,8 +70,7 @@ def test_a_role_is_a_module_and_its_user_a_number(image: Image):
 @pytest.mark.slow
 def test_labels_say_which_version_it_is(image: Image):
     labels = image.config["Labels"]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert labels["org.opencontainers.image.version"] == project["version"]
+    assert labels["org.opencontainers.image.version"] == __version__
     assert labels["org.opencontainers.image.base.name"] == f"{images.IMAGE}-base"
 
 

@@ -8,7 +8,6 @@ admission, DNS, the controllers of JobSet and TFJob, and the kubelet's probes.
 
 import json
 import pathlib
-import re
 from typing import Any
 
 import kubernetes_validate
@@ -16,22 +15,28 @@ import pytest
 from support import manifests
 from support.manifests import EVERYTHING, Object, Pods, of_kind, one, pods, pods_of, render
 
+from ps_dqn import __version__
+
 CLUSTER_ROLES = ("coordinator", "parameter-server", "worker")
 ROLES = {*CLUSTER_ROLES, "evaluator", "tensorboard"}
 CUSTOM_KINDS = {"JobSet": "jobset.x-k8s.io/v1alpha2", "TFJob": "kubeflow.org/v1"}
 
 
-def _newest_versions() -> list[Any]:
+def _newest_versions() -> list[str]:
     schemas = pathlib.Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
     minors = {int(each.name.split(".")[1]) for each in schemas.glob("v1.*-local-strict")}
-    *older, newest = [f"1.{minor}" for minor in sorted(minors)[-3:]]
-    return [newest, *(pytest.param(each, marks=pytest.mark.slow) for each in older)]
+    return [f"1.{minor}" for minor in sorted(minors)[-3:]]
 
 
 everything = pytest.mark.parametrize("name", EVERYTHING)
 
 
-@pytest.mark.parametrize("version", _newest_versions())
+*OLDER, NEWEST = _newest_versions()
+
+
+@pytest.mark.parametrize(
+    "version", [NEWEST, *(pytest.param(each, marks=pytest.mark.slow) for each in OLDER)]
+)
 def test_kubernetes_knows_every_field(version: str) -> None:
     # Pods of custom kinds are pods too. What several overlays have the same is looked at once.
     known = set()
@@ -51,7 +56,7 @@ def test_a_wrong_field_would_be_found() -> None:
     [wrong, *_] = of_kind(render("base"), "StatefulSet")
     wrong = {**wrong, "spec": {**wrong["spec"], "replica": 3}}
     with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
-        kubernetes_validate.validate(wrong, _newest_versions()[-1], strict=True)
+        kubernetes_validate.validate(wrong, NEWEST, strict=True)
 
 
 @everything
@@ -144,13 +149,12 @@ def test_the_flags_keep_their_name_when_they_change(name: str) -> None:
 
 @everything
 def test_the_image_is_this_version_wherever_no_overlay_says_another(name: str) -> None:
-    project = (manifests.ROOT / "pyproject.toml").read_text()
-    [version] = re.findall(r'^version = "(.*)"$', project, re.MULTILINE)
-    wanted = "registry.example.com/ps-dqn:9" if name.startswith("own") else f"ps-dqn:{version}"
+    own = name.startswith("own")
+    wanted = "registry.example.com/ps-dqn:9" if own else f"ps-dqn:{__version__}"
     for each in pods(render(name)):
         gpu = "-gpu" if "nvidia.com/gpu" in each.container["resources"]["limits"] else ""
         assert each.container["image"] == wanted + gpu
-        assert {c["image"] for c in each.containers[1:]} <= {f"ps-dqn-tls:{version}"}
+        assert {c["image"] for c in each.containers[1:]} <= {f"ps-dqn-tls:{__version__}"}
 
 
 @pytest.mark.parametrize("kind", ["base", "jobset", "tfjob"])
