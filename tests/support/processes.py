@@ -20,7 +20,6 @@ from ps_dqn.cluster.spec import Task
 from support.programs import inherited_environment
 
 MARK = "PS_DQN_TEST_PROCESSES"
-_UPDATES = re.compile(r" updates +[1-9][\d,]* .* updates/s ")
 Found = TypeVar("Found")
 
 
@@ -67,13 +66,12 @@ def taken_port() -> Iterator[int]:
 
 def listens(pid: int) -> bool:
     """Whether a process accepts TCP connections."""
-    listening = "0A"  # the state, in the kernel's tables
     rows = [
         line.split()
         for table in ("tcp", "tcp6")
         for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]
     ]
-    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == listening}
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}  # LISTEN
     with contextlib.suppress(OSError):  # it has ended
         for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):  # it was closed
@@ -119,9 +117,9 @@ class Running:
 
     def trains(self, seconds: float) -> str:
         """The first line that tells of updates; earlier ones tell what tasks are at."""
-        return self._line(lambda line: bool(_UPDATES.search(line)), seconds, "updates")
+        return self._line(re.compile(r" updates +[1-9].* updates/s ").search, seconds, "updates")
 
-    def _line(self, is_it: Callable[[str], bool], seconds: float, what: str) -> str:
+    def _line(self, is_it: Callable[[str], object], seconds: float, what: str) -> str:
         def found() -> str | None:
             # The end is looked at first: what was written before it is then already read.
             ended = not self._reader.is_alive()
@@ -294,8 +292,7 @@ def _tend(
                 traceback.print_exc()
                 sys.stderr.flush()
             os._exit(1)
-        stream.write(f"{pids[task]}\n")
-        stream.flush()
+        print(pids[task], file=stream, flush=True)
     for pid in pids.values():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
