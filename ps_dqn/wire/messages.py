@@ -18,8 +18,6 @@ NO_WORKER = -1
 # Stand for a push's number: in a verdict about none, or about a repetition, whose vector the
 # servers have from another attempt; and where nothing was decided: it is of another session.
 NO_NUMBER, UNDECIDED = -1, -2
-# Of a push that counts nowhere: no session has this name.
-NO_SESSION = 0
 # Bytes of the numbers before a pull's vectors, padded so that the vectors stay aligned.
 HEADER = 128
 

@@ -6,7 +6,7 @@ so what a method returns has its specs beside its fields.
 
 | method         | gets                      | returns                               |
 |----------------|---------------------------|---------------------------------------|
-| begin          | `Begin`                   | requests of the first pull            |
+| begin          | `Begin`                   | `Begun`                               |
 | pulled         | a reply of each server    | `Pulled`                              |
 | plan           | its status                | `Plan`                                |
 | step           | `Acted`                   | `Acting`                              |
@@ -18,9 +18,12 @@ so what a method returns has its specs beside its fields.
 | rejoin         | `Rejoin`                  | the pushes it keeps                   |
 | kept           | the index of such a push  | its part for each server              |
 | pushed_again   | that index, the `Verdict` | a mark                                |
-| evaluate_begin | `EvaluateBegin`           | `Playing`                             |
+| evaluate_begin | `EvaluateBegin`           | its number and `Playing`              |
 | evaluate_step  | `Acted`                   | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
+
+Each call of a closure after its `begin` has the number that this returned before what is listed:
+see `fence`. `rejoin`, `kept` and `pushed_again` are the coordinator's own.
 
 `pack`, `pushed` and `pulled` are communication: they may run while the others go on, in the order
 of what they take from each other, and `plan` and `report` only after them.
@@ -31,6 +34,7 @@ Shapes: E environments, M minibatches of B items each, P parameters, S optimizer
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +43,7 @@ from ps_dqn import moments
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.replay.batch import Batch
 from ps_dqn.telemetry.report import Report
+from ps_dqn.wire import bridge
 from ps_dqn.wire.messages import PullRequest, PushHeader
 
 
@@ -51,6 +56,7 @@ class Spec:
 
 
 MARK = Spec((), np.int32)
+NUMBER = Spec((), np.int64)
 
 
 class Sizes(NamedTuple):
@@ -81,6 +87,18 @@ class Begin(NamedTuple):
     config: Any  # the `Config` as JSON, string []
     sizes: Any  # `Sizes`, int64 [5]
     tickets: Any  # `Tickets`, int64 [4]
+
+
+class Begun(NamedTuple):
+    """A closure has begun."""
+
+    closure: Any  # its number on this worker, int64 []
+    requests: Any  # a `PullRequest` for each parameter server, int64 [num_ps, fields]
+
+    @classmethod
+    def specs(cls, num_ps: int) -> "Begun":
+        """Of so many parameter servers."""
+        return cls(closure=NUMBER, requests=requests(num_ps))
 
 
 class Rejoin(NamedTuple):
@@ -207,6 +225,11 @@ class Reported(NamedTuple):
         """Of every run."""
         return cls(ok=MARK, report=Spec((len(Report._fields),), np.float64))
 
+    @classmethod
+    def nothing(cls) -> "Reported":
+        """For a closure that nobody waits for."""
+        return cls(np.int32(1), np.zeros(len(Report._fields)))
+
 
 class EvaluateBegin(NamedTuple):
     """An evaluation begins."""
@@ -215,6 +238,17 @@ class EvaluateBegin(NamedTuple):
     config: Any  # the `Config` as JSON, string []
     seed: Any  # the episodes depend on it alone, int64 []
     episodes: Any  # how many, one in each environment, int32 []
+
+
+class Caller(NamedTuple):
+    """A closure that has begun."""
+
+    worker: Any  # where it runs, int []
+    closure: Any  # its number there, int64 []
+
+    def call(self, method: str, inputs: Sequence[Any], outputs: Any, in_order: bool = True) -> Any:
+        """See `bridge.call`."""
+        return bridge.call(method, self.worker, [self.closure, *inputs], outputs, in_order)
 
 
 class Playing(NamedTuple):
@@ -242,3 +276,8 @@ class Played(NamedTuple):
     def specs(cls, episodes: int) -> "Played":
         """Of so many episodes."""
         return cls(ok=MARK, returns=Spec((episodes,), np.float64))
+
+    @classmethod
+    def nothing(cls) -> "Played":
+        """For a closure that nobody waits for."""
+        return cls(np.int32(1), np.zeros(0))

@@ -32,6 +32,8 @@ from ps_dqn.wire.messages import Status
 from ps_dqn.worker import calls
 from ps_dqn.worker.calls import (
     Acting,
+    Begun,
+    Caller,
     Packed,
     Plan,
     Played,
@@ -72,7 +74,7 @@ class Closures:
         )
         session, log_id = np.int64(store.session), np.int64(store.log_id)
         self.rejoin = calls.Rejoin(session, log_id, run_id, config.to_json(), np.array(sizes))
-        self._requests = calls.requests(store.num_ps)
+        self._begun = Begun.specs(store.num_ps)
         self._packed = Packed.specs(sizes)
         self._pulled = Pulled.specs(network.num_parameters)
         acting = self._acting(config.environment.envs_per_worker)
@@ -128,36 +130,37 @@ class Closures:
         """
         worker = _this_worker()
         begin = calls.Begin(*self.rejoin, tickets)
-        requests = bridge.call("begin", worker, begin, self._requests)
+        begun: Begun = bridge.call("begin", worker, begin, self._begun)
+        caller = Caller(worker, begun.closure)
         pushes = tickets[calls.Tickets._fields.index("pushes")]
 
         def push(i: tf.Tensor, pulled: Pulled, _: tf.Tensor) -> tuple[tf.Tensor, Pulled, tf.Tensor]:
-            return i + 1, *self._learn_and_push(worker, pulled, is_last=i + 1 == pushes)
+            return i + 1, *self._learn_and_push(caller, pulled, is_last=i + 1 == pushes)
 
         *_, has_pushed = tf.while_loop(
             lambda i, pulled, has_pushed: (i < pushes) & (has_pushed > 0),
             push,
-            (tf.constant(0, tf.int64), self._pull(worker, requests), tf.constant(1)),
+            (tf.constant(0, tf.int64), self._pull(caller, begun.requests), tf.constant(1)),
             parallel_iterations=1,
         )
         with tf.control_dependencies([has_pushed]):
-            reported: Reported = bridge.call("report", worker, [], Reported.specs())
+            reported: Reported = caller.call("report", [], Reported.specs())
         error = _error(worker, reported.ok, reported.report)
         with tf.device("CPU:0"):
             text = tf.cast(tf.io.decode_raw(error, tf.uint8), tf.float64)
             return tf.concat([reported.report, text], 0)
 
     def _learn_and_push(
-        self, worker: tf.Tensor, pulled: Pulled, is_last: tf.Tensor
+        self, caller: Caller, pulled: Pulled, is_last: tf.Tensor
     ) -> tuple[Pulled, tf.Tensor]:
         """What is learned from a pull, and a push; the next pull, and 1 if it pushed."""
-        plan: Plan = bridge.call("plan", worker, [pulled.status], self._plan)
-        self._collect(worker, pulled.online, plan.seed, plan.acting)
-        sampled: Sampled = bridge.call("sample", worker, [], self._sampled)
+        plan: Plan = caller.call("plan", [pulled.status], self._plan)
+        self._collect(caller, pulled.online, plan.seed, plan.acting)
+        sampled: Sampled = caller.call("sample", [], self._sampled)
         if self._config.parameter_server.overlap == "on":
             # Learning is pure, so nothing puts it in an order with these calls: both run at once.
-            self._collect(worker, pulled.online, plan.seed, sampled.acting)
-            bridge.call("prepare", worker, [], calls.MARK)
+            self._collect(caller, pulled.online, plan.seed, sampled.acting)
+            caller.call("prepare", [], calls.MARK)
         learned = self._learn(
             pulled.online,
             pulled.target,
@@ -170,29 +173,29 @@ class Closures:
         )
         pulled, has_pushed = tf.cond(
             sampled.should_push > 0,
-            lambda: self._exchange(worker, learned, pulled, is_last),
+            lambda: self._exchange(caller, learned, pulled, is_last),
             lambda: (pulled, tf.constant(0)),
         )
         _run_beside(has_pushed)
         return pulled, has_pushed
 
     def _exchange(
-        self, worker: tf.Tensor, learned: Learned, pulled: Pulled, is_last: tf.Tensor
+        self, caller: Caller, learned: Learned, pulled: Pulled, is_last: tf.Tensor
     ) -> tuple[Pulled, tf.Tensor]:
         """Pushes; the next pull, of which the last push of a closure needs none, and a mark."""
-        packed: Packed = bridge.call("pack", worker, learned, self._packed, in_order=False)
+        packed: Packed = caller.call("pack", learned, self._packed, in_order=False)
         verdict = self._store.push(packed.header, packed.messages)
-        requests = bridge.call("pushed", worker, [verdict], self._requests, in_order=False)
-        pulled = tf.cond(is_last, lambda: pulled, lambda: self._pull(worker, requests))
+        requests = caller.call("pushed", [verdict], self._begun.requests, in_order=False)
+        pulled = tf.cond(is_last, lambda: pulled, lambda: self._pull(caller, requests))
         with tf.control_dependencies([requests]):
             return pulled, tf.constant(1)
 
-    def _pull(self, worker: tf.Tensor, requests: tf.Tensor) -> Pulled:
+    def _pull(self, caller: Caller, requests: tf.Tensor) -> Pulled:
         """Pulls, again and again while others have to be waited for (sync)."""
 
         def pull() -> Pulled:
             replies = self._store.pull(requests)
-            return bridge.call("pulled", worker, replies, self._pulled, in_order=False)
+            return caller.call("pulled", replies, self._pulled, in_order=False)
 
         if not self._config.parameter_server.is_synchronous:
             return pull()
@@ -204,9 +207,7 @@ class Closures:
             parallel_iterations=1,
         )[0]
 
-    def _collect(
-        self, worker: tf.Tensor, online: tf.Tensor, seed: tf.Tensor, acting: Acting
-    ) -> None:
+    def _collect(self, caller: Caller, online: tf.Tensor, seed: tf.Tensor, acting: Acting) -> None:
         """Steps the environments as often as the worker says, beginning with `acting`."""
 
         def step(acting: Acting) -> tuple[Acting]:
@@ -216,7 +217,7 @@ class Closures:
                     online, acting.observations, acting.state, noise_seed, acting.masks
                 )
             )
-            return (bridge.call("step", worker, acted, self._plan.acting),)
+            return (caller.call("step", acted, self._plan.acting),)
 
         tf.while_loop(lambda acting: acting.should_act > 0, step, (acting,), parallel_iterations=1)
 
@@ -235,12 +236,14 @@ class Closures:
         specs = Playing.specs(self._acting(episodes))
         whose = (self.rejoin.session, self.rejoin.config)
         begin = calls.EvaluateBegin(*whose, seed, episodes)
-        begun: Playing = bridge.call("evaluate_begin", worker, begin, specs)
+        outputs = (calls.NUMBER, specs)
+        closure, begun = bridge.call("evaluate_begin", worker, begin, outputs)
+        caller = Caller(worker, closure)
 
         def step(playing: Playing) -> tuple[Playing]:
             shown = playing.observations, playing.state
             acted = calls.Acted(*self._network.act(parameters, *shown, masks=playing.masks))
-            return (bridge.call("evaluate_step", worker, acted, specs),)
+            return (caller.call("evaluate_step", acted, specs),)
 
         (playing,) = tf.while_loop(
             lambda playing: playing.episodes > 0,
@@ -249,7 +252,7 @@ class Closures:
             parallel_iterations=1,
         )
         with tf.control_dependencies([playing.episodes]):
-            played: Played = bridge.call("evaluate_end", worker, [], Played.specs(episodes))
+            played: Played = caller.call("evaluate_end", [], Played.specs(episodes))
         return counters, played.returns, _error(worker, played.ok, played.returns)
 
     def _acting(self, num_envs: int) -> Acting:

@@ -4,6 +4,7 @@ The first `begin` of a run builds everything from the configuration it brings, s
 flags of its own, and one that was restarted becomes whole again by itself.
 """
 
+import functools
 import pathlib
 import time
 from collections.abc import Callable
@@ -16,7 +17,18 @@ from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.worker.actor import Evaluation
-from ps_dqn.worker.calls import Begin, EvaluateBegin, Played, Playing, Rejoin, Sizes, Tickets
+from ps_dqn.worker.calls import (
+    Begin,
+    Begun,
+    EvaluateBegin,
+    Played,
+    Playing,
+    Rejoin,
+    Reported,
+    Sizes,
+    Tickets,
+)
+from ps_dqn.worker.fence import Fence
 from ps_dqn.worker.kept_pushes import KeptPushes
 from ps_dqn.worker.session import Session
 
@@ -37,24 +49,26 @@ class WorkerHost:
         self._config = Config()
         self._learning: Session | None = None
         self._evaluation: Evaluation | None = None
-
-    @property
-    def methods(self) -> dict[str, Callable[..., Any]]:
-        """What closures may call now; `calls` has what they exchange."""
-        methods: dict[str, Callable[..., Any]] = {
+        self._fence = fence = Fence()
+        # All of them from the beginning: an old closure may call where there is no run any more.
+        self._methods: dict[str, Callable[..., Any]] = {
             "begin": self._begin,
             "rejoin": self._rejoin,
             "evaluate_begin": self._evaluate_begin,
+            "evaluate_step": fence.acting(self._evaluate_step),
+            "evaluate_end": fence.ending(self._evaluate_end, Played.nothing()),
+            "report": fence.ending(functools.partial(self._learn, "report"), Reported.nothing()),
         }
-        if self._learning is not None:
-            methods |= self._learning.methods
-        evaluation = self._evaluation
-        if evaluation is not None:
-            methods |= {
-                "evaluate_step": evaluation.step,
-                "evaluate_end": lambda: self._evaluate_end(evaluation),
-            }
-        return methods
+        for name in Session.ACTING:
+            self._methods[name] = fence.acting(functools.partial(self._learn, name))
+        for name in Session.EXCHANGING:
+            self._methods[name] = fence.exchanging(functools.partial(self._learn, name))
+
+    @property
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        """What closures call; `calls` has what they exchange."""
+        learning = self._learning
+        return self._methods | (learning.recovery.methods if learning is not None else {})
 
     @property
     def figures(self) -> WorkerFigures | None:
@@ -100,11 +114,15 @@ class WorkerHost:
             self._evaluation.environments.close()
         self._learning = self._evaluation = self._whose = None
 
-    def _begin(self, *arrays: Any) -> np.ndarray:
-        """Starts a closure, from the fields of `Begin`; the first pull's requests."""
-        begin = Begin(*arrays)
+    def _learn(self, name: str, *inputs: Any) -> Any:
+        """A call of the closure that runs, which has begun."""
+        return getattr(self._learning, name)(*inputs)
+
+    def _begin(self, *arrays: Any) -> Begun:
+        """Starts a closure, from the fields of `Begin`."""
+        begin, closure = Begin(*arrays), self._fence.begin()
         if int(begin.session) != self._session:
-            self._rejoin(*begin[: len(Rejoin._fields)])
+            self._go_on(Rejoin(*begin[: len(Rejoin._fields)]))
         self._open(begin.session, begin.config)
         if self._learning is None:
             own, sizes = self._own_folder(begin.run_id.decode()), Sizes(*map(int, begin.sizes))
@@ -113,7 +131,8 @@ class WorkerHost:
             whose = (self._session, int(begin.log_id), self._worker)
             self._learning = Session(self._config, *whose, sizes, replay, failures)
             self._whose = begin.run_id, begin.config, sizes
-        return self._learning.begin(Tickets(*map(int, begin.tickets)))
+        requests = self._learning.begin(Tickets(*map(int, begin.tickets)))
+        return Begun(np.int64(closure), requests)
 
     def _rejoin(self, *arrays: Any) -> np.ndarray:
         """Goes on in a session, from the fields of `Rejoin`, with all that it has of this run.
@@ -121,7 +140,12 @@ class WorkerHost:
         Returns:
             Pushes that the servers may have lost, int64 [pushes, fields]; see `Recovery.go_on`.
         """
-        rejoin = Rejoin(*arrays)
+        self._fence.end()
+        if self._learning is not None:
+            self._learning.cut_off()
+        return self._go_on(Rejoin(*arrays))
+
+    def _go_on(self, rejoin: Rejoin) -> np.ndarray:
         whose = rejoin.run_id, rejoin.config, Sizes(*map(int, rejoin.sizes))
         if self._learning is None or self._whose != whose:
             return KeptPushes().table()
@@ -141,21 +165,29 @@ class WorkerHost:
             )
         return own / "replay"
 
-    def _evaluate_begin(self, *arrays: Any) -> Playing:
-        """Starts an evaluation, from the fields of `EvaluateBegin`."""
-        begin = EvaluateBegin(*arrays)
+    def _evaluate_begin(self, *arrays: Any) -> tuple[np.int64, Playing]:
+        """Starts an evaluation, from the fields of `EvaluateBegin`; its closure's number first."""
+        begin, closure = EvaluateBegin(*arrays), self._fence.begin()
         self._open(begin.session, begin.config)
+        if self._learning is not None:
+            self._learning.cut_off()
         self._lap("dispatch", then="evaluation")
         episodes = int(begin.episodes)
         if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
             if self._evaluation is not None:
                 self._evaluation.environments.close()
             self._evaluation = Evaluation(self._config, episodes)
-        return self._evaluation.begin(int(begin.seed))
+        return np.int64(closure), self._evaluation.begin(int(begin.seed))
 
-    def _evaluate_end(self, evaluation: Evaluation) -> Played:
+    def _evaluate_step(self, *arrays: Any) -> Playing:
+        """Acts once in every environment of the evaluation, from the fields of `Acted`."""
+        assert self._evaluation is not None  # it has begun
+        return self._evaluation.step(*arrays)
+
+    def _evaluate_end(self) -> Played:
         """Ends an evaluation."""
-        played = evaluation.end()
+        assert self._evaluation is not None
+        played = self._evaluation.end()
         self._lap("evaluation", then="dispatch")
         return played
 

@@ -81,7 +81,7 @@ class ParameterClient:
             has_same_log: they go on with the log that pushes were written into before; with
                 another one, those that are kept mean nothing any more.
         """
-        self._session, self._has_begun = session, False
+        self._session = session
         self._target_versions = [-1] * len(self._sizes)
         if not has_same_log:
             self._base_version = 0
@@ -96,7 +96,6 @@ class ParameterClient:
             safe: pushes of lower numbers are in a snapshot.
         """
         self.kept.forget(safe, oldest)
-        self._has_begun = True
         self._ticket, self._oldest = ticket, oldest
         self._attempt = secrets.randbits(62)
         self._wait_anew()
@@ -166,10 +165,8 @@ class ParameterClient:
             The push's header and what was seen, int64, and the part of the vector of each server,
             uint8.
         """
-        # What a closure of an earlier session has learned belongs to no push of this one.
-        session = self._session if self._has_begun else messages.NO_SESSION
         numbers = PushHeader(
-            session, self._ticket, self._attempt, self._oldest, kind, self._worker,
+            self._session, self._ticket, self._attempt, self._oldest, kind, self._worker,
             self._base_version, updates, env_steps, episodes, messages.bits(learning_rate),
         )  # fmt: skip
         self._ticket += 1
@@ -180,7 +177,7 @@ class ParameterClient:
         else:
             packed = self._pack_lossy(vector + self._residual)
         header = np.append(messages.pack(numbers), seen)
-        if self._keeps_pushes and self._has_begun:
+        if self._keeps_pushes:
             self.kept.add(header, packed)
         self.bytes_pushed += sum(header.nbytes + len(message) for message in packed)
         return header, packed

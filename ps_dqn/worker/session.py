@@ -9,9 +9,6 @@ come after them. `calls` has what all of them exchange.
 
 import functools
 import pathlib
-import threading
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -49,6 +46,10 @@ from ps_dqn.worker.tally import Tally
 class Session:
     """One worker's part in a run."""
 
+    # What closures call, of which one of each kind may be under way at once.
+    ACTING = ("plan", "step", "sample", "prepare")
+    EXCHANGING = ("pulled", "pack", "pushed")
+
     def __init__(
         self,
         config: Config,
@@ -75,7 +76,6 @@ class Session:
         # Its seeds are TensorFlow's, of acting and learning.
         self._push = PushUnderWay(config.run.seed, worker)
         self._has_started = False
-        self._in_order = threading.Lock()  # held by what changes environments and replay
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
         keeps = config.faults.snapshot_period > 0
         self._client = ParameterClient(config.parameter_server, session, worker, shards, keeps)
@@ -103,17 +103,10 @@ class Session:
         self._ledger = WorkerLedger()
         self.figures = self._figures()
 
-    @property
-    def methods(self) -> dict[str, Callable[..., Any]]:
-        """What closures call."""
-        names = ("pulled", "plan", "step", "sample", "prepare", "pack", "pushed", "report")
-        return {name: getattr(self, name) for name in names} | self.recovery.methods
-
     def begin(self, tickets: Tickets) -> np.ndarray:
         """Starts a closure; returns the first pull's requests, int64 [num_ps, fields]."""
         self._departure.closure_began()
-        with self._in_order:  # a closure that was cut off comes to the end of its step
-            self.tally.join()
+        self.tally.join()  # what a closure that was cut off has left
         self._parameters = None
         if self.recovery.has_gone_on() or not self._ledger.num_reports:
             self.tally.start_clock(then="pull")
@@ -121,6 +114,10 @@ class Session:
             self.tally.lap("dispatch", then="pull")
         self._client.begin(tickets.first, tickets.oldest, tickets.safe)
         return self._client.requests()
+
+    def cut_off(self) -> None:
+        """No closure is under way any more, whatever has become of the last one."""
+        self._departure.closure_ended()
 
     def leave(self) -> None:
         """Ends the closure that runs with the push that it is at; returns when that is known."""
@@ -165,34 +162,31 @@ class Session:
     def step(self, *arrays: np.ndarray) -> Acting:
         """Acts once in every environment, from the fields of `Acted`."""
         acted = Acted(*arrays)
-        with self._in_order:
-            self.tally.lap("acting", then="environment")
-            self.actor.step(acted.greedy, acted.state, self._scheduled.epsilons)
-            self._push.stepped()
-            self.tally.lap("environment", then="acting")
+        self.tally.lap("acting", then="environment")
+        self.actor.step(acted.greedy, acted.state, self._scheduled.epsilons)
+        self._push.stepped()
+        self.tally.lap("environment", then="acting")
         return self._acting()
 
     def sample(self) -> Sampled:
         """Draws the minibatches of all local updates."""
         actor = self.actor
-        with self._in_order:
-            if self._is_finished:
-                batch = actor.nothing
-            else:
-                draw = functools.partial(
-                    actor.memory.sample, *self._minibatches, self._scheduled.progress
-                )
-                batch = self._push.batch(draw)
-                self._gather()
-            self._is_learning = True
+        if self._is_finished:
+            batch = actor.nothing
+        else:
+            draw = functools.partial(
+                actor.memory.sample, *self._minibatches, self._scheduled.progress
+            )
+            batch = self._push.batch(draw)
+            self._gather()
+        self._is_learning = True
         self.tally.lap("sampling", then="gradient")
         return Sampled(np.int32(not self._is_finished), batch, self._acting())
 
     def prepare(self) -> np.ndarray:
         """Draws the minibatches of the next push, while these are learned from; returns a mark."""
-        with self._in_order:
-            if not self._is_finished:
-                self.actor.memory.prepare(*self._minibatches, self._scheduled.progress)
+        if not self._is_finished:
+            self.actor.memory.prepare(*self._minibatches, self._scheduled.progress)
         self.tally.lap("sampling", then="gradient")
         return np.array(1, np.int32)
 

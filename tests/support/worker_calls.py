@@ -13,7 +13,18 @@ from ps_dqn.state import Counters, State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PullRequest, Status, Verdict
-from ps_dqn.worker.calls import Acted, Begin, Packed, Plan, Pulled, Sampled, Sizes, Tickets
+from ps_dqn.worker.calls import (
+    Acted,
+    Begin,
+    EvaluateBegin,
+    Packed,
+    Plan,
+    Playing,
+    Pulled,
+    Sampled,
+    Sizes,
+    Tickets,
+)
 from ps_dqn.worker.host import WorkerHost
 from support.numpy_vectors import make_shard
 from support.paying_env import SMALL
@@ -43,7 +54,12 @@ class Worker:
         self.ticket, self.oldest = 1 + 1000 * index, 0
 
     def call(self, method: str, *arguments: Any) -> Any:
+        """A call of the coordinator, or of one that begins a closure."""
         return self.host.methods[method](*arguments)
+
+    def within(self, method: str, *arguments: Any) -> Any:
+        """A call of the closure that runs."""
+        return self.call(method, self.closure, *arguments)
 
     def begin(self, run: int = RUN, session: int | None = None) -> np.ndarray:
         begin = Begin(
@@ -55,16 +71,22 @@ class Worker:
             tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),
         )
         self.ticket += 10
-        self.requests = self.call("begin", *begin)
+        self.closure, self.requests = self.call("begin", *begin)
         return self.requests
+
+    def begin_evaluation(self, episodes: int, seed: int = 1, session: int = RUN) -> Playing:
+        config = self.config.to_json().encode()
+        begin = EvaluateBegin(np.int64(session), config, np.int64(seed), np.int32(episodes))
+        self.closure, playing = self.call("evaluate_begin", *begin)
+        return playing
 
     def ask(self) -> Pulled:
         """One pull, while the worker may be busy."""
         pairs = zip(self.shards, self.requests, strict=True)
-        return self.call("pulled", *[shard.pull(request) for shard, request in pairs])
+        return self.within("pulled", *[shard.pull(request) for shard, request in pairs])
 
     def plan(self, pulled: Pulled) -> Plan:
-        return self.call("plan", np.int32(pulled.status))
+        return self.within("plan", np.int32(pulled.status))
 
     def pull(self) -> types.SimpleNamespace:
         """One pull and, unless others have to be waited for, the plan: the fields of both."""
@@ -78,15 +100,15 @@ class Worker:
         state = np.zeros((2, self.config.state_size), np.float32)
         while should_act and made != steps:
             acted = Acted(np.full(2, action, np.int32), state)
-            should_act = self.call("step", *acted).should_act
+            should_act = self.within("step", *acted).should_act
             made += 1
         return made
 
     def sample(self) -> Sampled:
-        return self.call("sample")
+        return self.within("sample")
 
     def prepare(self) -> None:
-        assert self.call("prepare") == 1
+        assert self.within("prepare") == 1
 
     def pack(self, vector: Any, slots: float = 0.0, loss: float = 1.0, errors: Any = 0.5) -> Packed:
         drawn = (self.config.parameter_server.local_updates, self.config.learning.batch_size)
@@ -98,7 +120,7 @@ class Worker:
             grad_norm=np.float32(5.0),
             errors=np.broadcast_to(np.float32(errors), drawn),
         )
-        self.packed: Packed = self.call("pack", *learned)
+        self.packed: Packed = self.within("pack", *learned)
         return self.packed
 
     def push(self) -> Verdict:
@@ -109,7 +131,7 @@ class Worker:
         for shard in self.shards[1:]:
             shard.follow(numbers)
         verdict = messages.unpack(Verdict, numbers)
-        self.requests = self.call("pushed", numbers[: len(Verdict._fields)])
+        self.requests = self.within("pushed", numbers[: len(Verdict._fields)])
         return verdict
 
     def exchange(self, vector: Any = 0.5, slots: float = 0.0, loss: float = 1.0) -> Verdict:
@@ -123,7 +145,7 @@ class Worker:
         return self.push()
 
     def report(self) -> Report:
-        reported = self.call("report")
+        reported = self.within("report")
         assert reported.report.dtype == np.float64
         return Report.decode(reported.report)
 
@@ -132,7 +154,7 @@ class Worker:
         requests = self.requests.copy()
         requests[:, PullRequest._fields.index("worker")] = self._num_workers
         pairs = zip(self.shards, requests, strict=True)
-        return self.call("pulled", *[shard.pull(request) for shard, request in pairs]).online
+        return self.within("pulled", *[shard.pull(request) for shard, request in pairs]).online
 
     def restore(self, env_steps: int) -> None:
         for shard in self.shards:

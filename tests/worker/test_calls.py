@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.worker_calls import RUN, SIZE, SLOTS, Worker
+from support.worker_calls import SIZE, SLOTS, Worker
 
 from ps_dqn import environments
 from ps_dqn.replay.batch import zero_batch
@@ -62,21 +62,21 @@ def test_what_a_closure_is_given_fits_its_specs(worker: Worker) -> None:
     sizes = calls.Sizes(1, NUM_PS, SIZE, SLOTS, 0)
     assert_fits(worker.plan(pulled), Plan.specs(sizes, acting))
     acted = calls.Acted(np.zeros(2, np.int32), np.zeros((2, config.state_size), np.float32))
-    assert_fits(worker.call("step", *acted), acting)
+    assert_fits(worker.within("step", *acted), acting)
     worker.collect()
     assert_fits(worker.sample(), Sampled.specs(zero_batch(config, environment), acting))
     assert_fits(worker.pack(1.0), Packed.specs(sizes))
     worker.push()
     assert_fits(worker.requests, calls.requests(NUM_PS))
-    assert_fits(worker.call("report"), Reported.specs())
+    assert_fits(worker.within("report"), Reported.specs())
 
 
 def test_what_an_evaluation_is_given_fits_its_specs(worker: Worker) -> None:
     config = worker.config
     environment = environments.describe(config.environment)
     acting = Acting.specs(3, environment, config.state_size)
-    begin = calls.EvaluateBegin(np.int64(RUN), config.to_json().encode(), np.int64(1), np.int32(3))
-    assert_fits(worker.call("evaluate_begin", *begin), Playing.specs(acting))
+    assert_fits(worker.begin_evaluation(3), Playing.specs(acting))
+    assert_fits(worker.closure, calls.NUMBER)
     acted = calls.Acted(np.zeros(3, np.int32), np.zeros((3, config.state_size), np.float32))
-    assert_fits(worker.call("evaluate_step", *acted), Playing.specs(acting))
-    assert_fits(worker.call("evaluate_end"), Played.specs(3))
+    assert_fits(worker.within("evaluate_step", *acted), Playing.specs(acting))
+    assert_fits(worker.within("evaluate_end"), Played.specs(3))

@@ -29,7 +29,7 @@ def test_a_closure_ends_with_the_push_that_it_is_at(opened: Open) -> None:
     assert pulled.status == Status.FINISHED
     plan = worker.plan(pulled)
     assert plan.acting.should_act == 0
-    assert worker.call("sample").should_push == 0
+    assert worker.within("sample").should_push == 0
     report = worker.report()
     assert (report.pushes, report.env_steps > 0) == (1, True)
     # The next one is how it hears that the report has come.

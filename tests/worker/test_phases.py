@@ -5,10 +5,9 @@ The toy environment is that of `support/paying_env.py`.
 
 import numpy as np
 import pytest
-from support.worker_calls import RUN, Open, Worker
+from support.worker_calls import Open, Worker
 
 from ps_dqn.worker import tally
-from ps_dqn.worker.calls import EvaluateBegin
 
 
 class Clock:
@@ -26,12 +25,11 @@ def test_a_report_tells_of_the_time_since_the_last_one(opened: Open, monkeypatch
     assert worker.report().time_dispatch == 0, "nothing was before the first closure"
 
     clock.now += 2.0
-    begin = EvaluateBegin(np.int64(RUN), worker.config.to_json().encode(), np.int64(1), np.int32(2))
-    worker.call("evaluate_begin", *begin)
+    worker.begin_evaluation(2)
     clock.now += 5.0
     state = np.zeros((2, worker.config.state_size), np.float32)
-    worker.call("evaluate_step", np.ones(2, np.int32), state)
-    worker.call("evaluate_end")
+    worker.within("evaluate_step", np.ones(2, np.int32), state)
+    worker.within("evaluate_end")
     clock.now += 1.0
     worker.begin()
     clock.now += 0.5
@@ -62,9 +60,8 @@ def test_a_pull_after_a_closure_that_was_cut_off_is_not_longer(opened: Open, mon
 
 def test_an_evaluation_before_the_first_closure_is_not_counted() -> None:
     worker = Worker(max_eval_steps=1)
-    begin = EvaluateBegin(np.int64(RUN), worker.config.to_json().encode(), np.int64(1), np.int32(2))
-    worker.call("evaluate_begin", *begin)
-    assert worker.call("evaluate_end").ok == 1
+    worker.begin_evaluation(2)
+    assert worker.within("evaluate_end").ok == 1
     worker.begin()
     worker.exchange()
     got = worker.report()

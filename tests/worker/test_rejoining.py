@@ -5,6 +5,7 @@ import pytest
 from support.worker_calls import RUN, Open, Worker
 
 from ps_dqn.wire import messages
+from ps_dqn.wire.bridge import Superseded
 from ps_dqn.wire.messages import NO_NUMBER, UNDECIDED, Kind, PushHeader, Verdict
 from ps_dqn.worker.calls import Sizes
 from ps_dqn.worker.kept_pushes import COLUMNS
@@ -61,6 +62,7 @@ def test_the_verdict_of_a_push_that_was_cut_off_is_taken(opened: Open) -> None:
     repeated = verdict._replace(duplicate=1, number=NO_NUMBER)
     worker.call("pushed_again", np.int64(1), messages.pack(repeated))
     assert numbers(rejoin(worker)) == [0, NO_NUMBER, 2]
+    worker.begin(session=OTHER)
     assert worker.report().pushes == 3
 
 
@@ -81,6 +83,6 @@ def test_one_that_is_in_another_run_or_in_none_has_nothing(opened: Open, run_id:
 def test_what_a_closure_that_was_cut_off_still_learns_is_no_push(opened: Open) -> None:
     worker, _ = kept(opened)
     rejoin(worker)
-    packed = worker.pack(0.75)
-    assert messages.unpack(PushHeader, packed.header).session == messages.NO_SESSION
+    with pytest.raises(Superseded):
+        worker.pack(0.75)
     assert numbers(rejoin(worker)) == [0, 1, UNDECIDED]

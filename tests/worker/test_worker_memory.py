@@ -41,7 +41,7 @@ def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
         assert (state[:, :4] == observations[:, 1:]).all()
         seen.append(int(observations[0, 1]))
         acted = Acted(np.ones(2, np.int32), state + 1)
-        observations, state, *_, should_act = worker.call("step", *acted)
+        observations, state, *_, should_act = worker.within("step", *acted)
     assert seen[:12] == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]
 
     # The next push goes on where this one ended.

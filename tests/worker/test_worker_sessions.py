@@ -16,7 +16,6 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import PushHeader
-from ps_dqn.worker.calls import EvaluateBegin
 
 
 @pytest.mark.parametrize(
@@ -178,20 +177,18 @@ def test_close_forgets(opened: Open) -> None:
     closed = Paying.closed
     worker.host.close()
     assert Paying.closed == closed + 2
-    assert set(worker.host.methods) == {"begin", "rejoin", "evaluate_begin"}
+    assert worker.host.figures is None
     worker.begin()
     assert worker.pull().acting.observations.tolist() == [[0, 0], [0, 0]]
 
 
 def evaluate(worker: Worker, episodes: int, seed: int = 0) -> list[float]:
-    text = worker.config.to_json().encode()
-    begin = EvaluateBegin(np.int64(RUN), text, np.int64(seed), np.int32(episodes))
-    playing = worker.call("evaluate_begin", *begin)
+    playing = worker.begin_evaluation(episodes, seed)
     assert len(playing.observations) == playing.episodes == episodes
     state = np.zeros((episodes, worker.config.state_size), np.float32)
-    while worker.call("evaluate_step", np.ones(episodes, np.int32), state).episodes:
+    while worker.within("evaluate_step", np.ones(episodes, np.int32), state).episodes:
         pass
-    played = worker.call("evaluate_end")
+    played = worker.within("evaluate_end")
     assert played.ok == 1
     return played.returns.tolist()
 
@@ -222,9 +219,9 @@ def test_an_evaluation_leaves_the_training_alone(opened: Open) -> None:
 def test_a_new_run_ends_the_old_evaluation(opened: Open) -> None:
     worker = opened()
     evaluate(worker, 3)
-    assert "evaluate_step" in worker.host.methods
+    closed = Paying.closed
     worker.begin(run=RUN + 1)
-    assert "evaluate_step" not in worker.host.methods
+    assert Paying.closed >= closed + 3 + 2  # of the evaluation, and of the training
 
 
 FILES = {"replay_files": True, "min_replay_size": 6}
