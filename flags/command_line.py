@@ -101,7 +101,9 @@ def parse(
     except ValueError as error:
         raise absl_flags.Error(str(error)) from None
     if words and not takes_words:
-        raise absl_flags.Error(f"{words[0]!r} is not a flag: flags look like --name=value")
+        named = words[0] in preset.all_names() and "preset" in values
+        meant = f"did you mean --preset={words[0]}?" if named else "flags look like --name=value"
+        raise absl_flags.Error(f"{words[0]!r} is not a flag: {meant}")
     return words
 
 

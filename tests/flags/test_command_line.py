@@ -203,3 +203,8 @@ def test_words_are_for_programs_that_take_them() -> None:
     assert (words, values.n_step) == (["a", "b"], 2)
     with pytest.raises(absl_flags.Error, match="'a' is not a flag"):
         command_line.parse(values, ["program", "a", "--n_step=2"])
+
+
+def test_a_preset_named_without_its_flag_is_told_of_it() -> None:
+    with pytest.raises(absl_flags.Error, match=r"'cartpole' is not a flag: did you mean --preset"):
+        command_line.parse(parsed(), ["program", "cartpole"])
