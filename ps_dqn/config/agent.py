@@ -133,8 +133,11 @@ class Network:
         "Normalise each hidden layer before its activation.",
         needs={"network": NETWORKS},
     )
-    network_width: int = option(
-        1, "Factor of the channels of network=impala.", low=1, needs={"network": ("impala",)}
+    network_width: float = option(
+        1.0,
+        "Factor of the channels of the convolutions.",
+        low=1 / 16,
+        needs={"network": ("nature", "minatar", "impala")},
     )
     spectral_norm: bool = option(
         False,

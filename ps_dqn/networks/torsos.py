@@ -23,11 +23,11 @@ def build(
     """The layers from observations [B, …] to features [B, F], float32; uint8 and bool become 0..1.
 
     `mlp` flattens. The others are convolutional, each activation after a LayerNormalization of the
-    channels where `layer_norm` says so:
+    channels where `layer_norm` says so; `network_width` times as many channels as are said here:
 
     - `nature`: 32 8x8/4, 64 4x4/2, 64 3x3/1, without padding (Mnih et al. 2015).
     - `minatar`: 16 3x3/1, without padding (Young and Tian 2019, arXiv:1903.03176).
-    - `impala`: 16, 32 and 32 channels times `network_width`, each a 3x3 convolution, a 3x3/2
+    - `impala`: 16, 32 and 32 channels, each a 3x3 convolution, a 3x3/2
       maximum and two residual blocks (Espeholt et al. 2018, arXiv:1802.01561); with `pooled_size`
       the maxima over a grid of what they find, so that larger images do not make it larger.
 
@@ -91,26 +91,31 @@ def _convolved(
     if network.network == "impala":
         x = _impala(x, network, factory)
     if network.network == "minatar":
-        x = _activated(factory.patch_convolution(16, 3)(x), factory)
+        x = _activated(factory.patch_convolution(_widened(16, network), 3)(x), factory)
     if network.network == "nature":
-        for filters, size, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
+        for channels, size, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
+            filters = _widened(channels, network)
             x = _activated(factory.convolution(filters, size, stride, "valid")(x), factory)
     return keras.layers.Flatten()(x)
 
 
 def _impala(x: keras.KerasTensor, network: Network, factory: Factory) -> keras.KerasTensor:
-    width = network.network_width
     for channels in _IMPALA_CHANNELS:
-        x = factory.convolution(width * channels, 3, 1, "same")(x)
+        filters = _widened(channels, network)
+        x = factory.convolution(filters, 3, 1, "same")(x)
         x = keras.layers.MaxPooling2D(3, 2, "same")(x)
         for _ in range(2):
             y = x
             for _ in range(2):
                 y = _activated(y, factory)
-                y = factory.convolution(width * channels, 3, 1, "same", is_residual=True)(y)
+                y = factory.convolution(filters, 3, 1, "same", is_residual=True)(y)
             x = keras.layers.Add()([x, y])
     x = _activated(x, factory)
     return GridMaximum(network.pooled_size)(x) if network.pooled_size else x
+
+
+def _widened(channels: int, network: Network) -> int:
+    return max(1, round(channels * network.network_width))
 
 
 def _activated(x: keras.KerasTensor, factory: Factory) -> keras.KerasTensor:

@@ -33,7 +33,7 @@ def default_of(name: str) -> str:
 @pytest.mark.parametrize(
     ("values", "needed"),
     [
-        ({"network_width": 2}, "network=impala"),
+        ({"network_width": 2.0}, "network=nature or minatar or impala"),
         ({"noisy_sigma": 0.1}, "noisy=true"),
         ({"num_atoms": 21}, "value_distribution=c51 or hl_gauss"),
         ({"v_min": -1.0}, "value_distribution=c51 or hl_gauss"),
@@ -86,7 +86,7 @@ def test_an_option_without_the_one_it_belongs_to(values: dict[str, Any], needed:
 @pytest.mark.parametrize(
     "values",
     [
-        {"network": "impala", "network_width": 2},
+        {"network": "impala", "network_width": 2.0},
         {"noisy": True, "noisy_sigma": 0.1},
         {"value_distribution": "c51", "num_atoms": 21, "v_min": -1.0, "v_max": 1.0},
         {"value_distribution": "qr_dqn", "num_quantiles": 8},

@@ -15,7 +15,7 @@ from ps_dqn.errors import UsageError
 NAMES = ("nature", "minatar", "impala")
 
 
-def network(name: str, layer_norm: bool = False, width: int = 1) -> Network:
+def network(name: str, layer_norm: bool = False, width: float = 1) -> Network:
     """Without dense layers before the last, features are the torso's."""
     return Network(
         network=name,
@@ -125,11 +125,12 @@ def test_impala_is_residual() -> None:
 
 
 def test_filters_sizes_and_strides_are_the_papers() -> None:
-    def shapes(name: str, width: int = 1) -> list[tuple[int, ...]]:
+    def shapes(name: str, width: float = 1) -> list[tuple[int, ...]]:
         built = build(network(name, width=width), spec(84, 84, 4))
         return [layer.kernel.shape for layer in layers_of(built, keras.layers.Conv2D)]
 
     assert shapes("nature") == [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64)]
+    assert shapes("nature", 0.5) == [(8, 8, 4, 16), (4, 4, 16, 32), (3, 3, 32, 32)]
     assert shapes("minatar") == [(3, 3, 4, 16)]
     block16, block32 = [(3, 3, 16, 16)] * 4, [(3, 3, 32, 32)] * 4
     first, second, third = (3, 3, 4, 16), (3, 3, 16, 32), (3, 3, 32, 32)
