@@ -1,7 +1,8 @@
 """Every option once: its default, unit, range, help and what it needs. No NumPy, no TensorFlow."""
 
-from ps_dqn.config.agent import Environment, Network, Value
+from ps_dqn.config.agent import Network, Value
 from ps_dqn.config.demonstrations import Demonstrations
+from ps_dqn.config.environment import Environment
 from ps_dqn.config.experiment import Config, Group, groups, option_type
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults

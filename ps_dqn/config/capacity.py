@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from ps_dqn.config.agent import Environment
+from ps_dqn.config.environment import Environment
 from ps_dqn.config.replay import REPLAY_CAPACITY, Replay
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError

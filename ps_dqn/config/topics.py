@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from ps_dqn.config.agent import Environment, Network, Value
+from ps_dqn.config.agent import Network, Value
 from ps_dqn.config.demonstrations import Demonstrations
+from ps_dqn.config.environment import Environment
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
