@@ -20,6 +20,7 @@ FLAGS = (
     "trust_run_dir",
     "checkpoint",
     "video",
+    "preview",
     "q_values",
     "episodes",
     "episode_seed",
@@ -45,6 +46,8 @@ def main(argv: Sequence[str]) -> int:
             raise UsageError(
                 "--q_values: needs --video=film.mp4: a window is drawn by the environment itself"
             )
+        if values.preview and not values.video:
+            raise UsageError("--preview: needs --video=film.mp4, which it is a small form of")
         return _show(values, folder)
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
@@ -64,6 +67,13 @@ def _define() -> absl_flags.FlagValues:
         "video",
         "",
         "Write a film to this file, .mp4 or .gif, rather than open a window.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_string(
+        "preview",
+        "",
+        "Beside --video, write a small film to this file, .gif, which TensorBoard and web pages "
+        "show as a picture.",
         flag_values=values,
     )
     absl_flags.DEFINE_bool(
@@ -87,7 +97,7 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     from ps_dqn.run.checkpoints import Checkpoints
 
     config = experiment.read(values)
-    video = pathlib.Path(values.video).expanduser() if values.video else None
+    video, preview = _path(values.video), _path(values.preview)
     checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
     checkpoint = checkpoints.find(values.checkpoint)
     console = terminal.redirect_to(folder / directory.LOGS / "watch.log")
@@ -99,8 +109,8 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
         with stages.stage("importing TensorFlow", say):
             from ps_dqn.evaluator import film
         if video is not None:
-            film.check(video)
-        viewer = film.Viewer(config, video, values.q_values)
+            film.check(video, preview)
+        viewer = film.Viewer(config, video, values.q_values, preview)
         env_steps = checkpoint.state.counters.env_steps
         say(f"{config.environment.env_id}, {checkpoint.path.name} of {env_steps:,} env steps:")
         number = 0
@@ -118,6 +128,10 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     if video is not None:
         say(f"the film is {video}")
     return 0
+
+
+def _path(name: str) -> pathlib.Path | None:
+    return pathlib.Path(name).expanduser() if name else None
 
 
 if __name__ == "__main__":

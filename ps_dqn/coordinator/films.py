@@ -1,5 +1,6 @@
 """Films of the policy while it is trained: made by a process of their own, beside the workers."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -18,19 +19,26 @@ NICENESS, LAST_SECONDS = 10, 60.0
 class Films:
     """A film every so many environment steps, one at a time: what is due meanwhile is left out."""
 
-    def __init__(self, folder: pathlib.Path, period: int, say: Callable[[str], None]):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        period: int,
+        say: Callable[[str], None],
+        show: Callable[[int, bytes], None],
+    ):
         """Makes none yet.
 
         Args:
             folder: of the run.
             period: from one to the next (environment steps); 0: none is made.
             say: takes a line for people.
+            show: takes the small form of a film that is ready, GIF, and what env steps it is of.
         """
-        self._folder, self._period, self._say = folder, period, say
+        self._folder, self._period, self._say, self._show = folder, period, say, show
         self._next: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ours = -1  # a pipe, whose other end ends with this process
-        self._path = pathlib.Path()
+        self._path, self._env_steps = pathlib.Path(), 0
 
     def look(self, env_steps: int, save: Callable[[], bool]) -> None:
         """Begins a film where one is due, and says what became of the last.
@@ -67,8 +75,12 @@ class Films:
 
     def _begin(self, env_steps: int) -> None:
         self._path = self._folder / directory.VIDEOS / f"env-steps-{env_steps:012}.mp4"
+        self._env_steps = env_steps
         line, self._ours = os.pipe()
-        arguments = (f"--run_dir={self._folder}", f"--video={self._path}", "--checkpoint=newest")
+        arguments = (
+            *(f"--run_dir={self._folder}", "--checkpoint=newest"),
+            *(f"--video={self._path}", f"--preview={self._preview}"),
+        )
         with (self._folder / directory.LOGS / "films.log").open("ab") as log:
             self._process = subprocess.Popen(
                 # What the folder may import, this process has imported.
@@ -83,9 +95,19 @@ class Films:
         os.close(line)
         os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
 
+    @property
+    def _preview(self) -> pathlib.Path:
+        return self._path.with_suffix(".gif")
+
     def _hear(self) -> None:
-        if self._process is not None and (code := self._process.poll()) is not None:
-            self._end("is ready" if not code else f"failed: see {directory.LOGS}/films.log")
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        if code:
+            self._end(f"failed: see {directory.LOGS}/films.log")
+            return
+        self._end("is ready")
+        with contextlib.suppress(OSError):  # somebody has moved it away
+            self._show(self._env_steps, self._preview.read_bytes())
 
     def _end(self, what: str) -> None:
         os.close(self._ours)

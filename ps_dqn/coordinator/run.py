@@ -129,7 +129,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     writers.add_hyperparameters(context.hyperparameters)
     screen = display.make(context.console, config.run.log_interval)
     observer = Observer(context.vitals, screen, writers)
-    films = Films(context.folder, config.run.video_period, context.say)
+    films = Films(context.folder, config.run.video_period, context.say, writers.add_film)
     training = Training(
         config,
         _target_return(config, environment),
@@ -166,9 +166,9 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     finally:
         connected.members.close()
         context.watchdog.follow(None)
+        films.close(waits=training.is_over)
         observer.close()
         schedule.close()
-        films.close(waits=training.is_over)
     context.signals.left_tasks()
     _conclude(context, result, network, observer.disk)
     for error in result.errors:

@@ -13,6 +13,7 @@ from ps_dqn.config import Config
 from ps_dqn.environments import rendering
 from ps_dqn.errors import UsageError
 from ps_dqn.evaluator.checkpoint_player import CheckpointPlayer
+from ps_dqn.evaluator.preview import SUFFIX, Preview
 from ps_dqn.networks import inputs
 from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.worker.calls import Playing
@@ -31,7 +32,7 @@ class Episode(NamedTuple):
     length: int  # environment steps
 
 
-def check(path: pathlib.Path) -> None:
+def check(path: pathlib.Path, preview: pathlib.Path | None = None) -> None:
     """Refuses a film that cannot be written.
 
     Raises:
@@ -39,19 +40,28 @@ def check(path: pathlib.Path) -> None:
     """
     if path.suffix not in FORMATS:
         raise UsageError(f"--video={path}: its name must end with {' or '.join(FORMATS)}")
+    if preview is not None and (preview.suffix != SUFFIX or preview == path):
+        raise UsageError(f"--preview={preview}: must be another file, whose name ends with .gif")
     rendering.require_packages(f"--video={path}")
 
 
 class Viewer:
     """The environment and the network of a run, to be looked at."""
 
-    def __init__(self, config: Config, video: pathlib.Path | None, draws_values: bool):
+    def __init__(
+        self,
+        config: Config,
+        video: pathlib.Path | None,
+        draws_values: bool,
+        preview: pathlib.Path | None = None,
+    ):
         """Makes them.
 
         Args:
             config: of the run.
             video: the film to write; None: a window is opened.
             draws_values: the Q-values of what is shown are drawn beside it.
+            preview: a small film to write beside it.
 
         Raises:
             UsageError: the environment cannot be shown that way.
@@ -60,7 +70,7 @@ class Viewer:
         self._looks = rendering.looks(config.environment.in_evaluations, mode)
         shown = dataclasses.replace(config, environment=self._looks.config)
         self._player = CheckpointPlayer(shown, episodes=1, seed=0)
-        self._video, self._draws_values = video, draws_values
+        self._video, self._draws_values, self._preview = video, draws_values, preview
 
     def show(
         self, checkpoint: Checkpoint, episodes: int, seed: int, hear: Callable[[Episode], None]
@@ -97,8 +107,17 @@ class Viewer:
         if self._video.suffix == ".gif":
             options = {"duration": 1000 / rate, "loop": 0}
         made: Any = imageio.get_writer(self._video, mode="I", **options)
+        preview, path = Preview(), self._preview
+
+        def write(frame: np.ndarray) -> None:
+            writer.append_data(_even(frame))
+            if path is not None:
+                preview.add(frame)
+
         with made as writer:
-            yield lambda frame: writer.append_data(_even(frame))
+            yield write
+        if path is not None:
+            preview.save(path)
 
     def _frame(self, playing: Playing) -> np.ndarray:
         environments = self._player.environments

@@ -60,6 +60,17 @@ class Writers:
             name = f"worker_{worker}/staleness_histogram"
             self._events.add(counters.env_steps, "histograms", {name: value})
 
+    def add_film(self, env_steps: int, gif: bytes) -> None:
+        """Adds a film, which TensorBoard shows among its images.
+
+        Args:
+            env_steps: of the run when the policy was as filmed.
+            gif: the file.
+        """
+        # Width and height, as the plugin wants them first: two bytes each, the lower one first.
+        sizes = (str(int.from_bytes(gif[at : at + 2], "little")).encode() for at in (6, 8))
+        self._events.add(env_steps, "images", {"film": np.array([*sizes, gif], object)})
+
     def add_hyperparameters(self, values: Hyperparameters) -> None:
         """Adds what the run was told, for TensorBoard's table of runs."""
         session = hyperparameters.as_session(values)
@@ -110,7 +121,7 @@ class _Events:
 
         Args:
             step: what they are of (environment steps).
-            plugin: of TensorBoard, that shows them: scalars, histograms or hparams.
+            plugin: of TensorBoard, that shows them: scalars, histograms, images or hparams.
             values: the arrays, in the plugin's form.
             content: what it is told beside them.
         """

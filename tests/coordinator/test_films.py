@@ -24,7 +24,8 @@ class Case:
     def __init__(self, folder: pathlib.Path, period: int):
         self._folder, self.saves, self.said = folder, 0, list[str]()
         (folder / "logs").mkdir()
-        self.films = Films(folder, period, self.said.append)
+        self.shown: list[tuple[int, bytes]] = []
+        self.films = Films(folder, period, self.said.append, lambda *film: self.shown.append(film))
 
     def at(self, env_steps: int) -> None:
         self.films.look(env_steps, self._save)
@@ -68,16 +69,22 @@ def test_one_at_a_time_of_a_checkpoint_that_is_saved_for_it(make: Callable[[int]
     assert case.saves == 1
     [call] = case.calls()
     assert "-m ps_dqn.watch --run_dir=" in call
-    assert "/videos/env-steps-000000001010.mp4 --checkpoint=newest" in call
+    assert " --checkpoint=newest --video=" in call
+    assert "/videos/env-steps-000000001010.mp4 --preview=" in call
+    preview = case._folder / "videos" / "env-steps-000000001010.gif"
+    preview.parent.mkdir()
+    preview.write_bytes(b"of 1,010")
     case.goes(0)
     case.until(lambda: case.said, 1900)
     assert case.said == ["videos/env-steps-000000001010.mp4 is ready"]
+    assert case.shown == [(1010, b"of 1,010")]
     case.at(2010)
     case.films.close(waits=True)
     assert case.said[1:] == [
         "waiting for env-steps-000000002010.mp4, for 60 s at most",
         "videos/env-steps-000000002010.mp4 is ready",
     ]
+    assert len(case.shown) == 1, "that one has no small form"
 
 
 def test_people_hear_of_one_that_failed_and_of_one_that_is_given_up(

@@ -185,3 +185,17 @@ def test_planes_of_things_are_seen_together() -> None:
 def test_other_formats_are_refused() -> None:
     with pytest.raises(UsageError, match=r"--video=film.avi: its name must end with .mp4 or .gif"):
         film.check(pathlib.Path("film.avi"))
+    for name in ("film.mp4", "film.gif"):
+        with pytest.raises(UsageError, match=rf"--preview={name}: must be another file, whose"):
+            film.check(pathlib.Path("film.gif"), pathlib.Path(name))
+
+
+def test_a_small_form_is_written_beside_it(tmp_path: pathlib.Path) -> None:
+    video, small = tmp_path / "film.mp4", tmp_path / "small.gif"
+    heard: list[film.Episode] = []
+    viewer = film.Viewer(CONFIG, video, False, small)
+    viewer.show(saved(CONFIG, tmp_path), 1, 5, heard.append)
+    assert video.stat().st_size > 1000
+    frames = imageio.imread(small, index=None)
+    assert frames.shape[1:] == (213, 320, 3)
+    assert 2 <= len(frames) <= heard[0].length + 1  # of frames that are alike one is written

@@ -47,6 +47,7 @@ def test_a_film_of_the_best_checkpoint(
     ("flags", "words"),
     [
         (["--q_values"], "--q_values: needs --video=film.mp4"),
+        (["--preview=film.gif"], "--preview: needs --video=film.mp4"),
         (["--checkpoint=newest"], "--checkpoint=newest: there is none in"),
         (["--episodes=0"], "--episodes=0"),
     ],

@@ -154,3 +154,12 @@ def test_staleness_is_a_histogram_of_pushes(writers: Writers, run_folder: pathli
     assert bins.tolist() == [[-0.5, 0.5, 4], [0.5, 1.5, 0], [1.5, 2.5, 5]]
     assert other == "worker_1/staleness_histogram"
     assert nothing[:, 2].sum() == 0
+
+
+def test_a_film_is_an_image_that_moves(writers: Writers, run_folder: pathlib.Path) -> None:
+    gif = b"GIF89a" + bytes([64, 1, 213, 0]) + b"and what follows"
+    writers.add_film(512, gif)
+    writers.flush()
+    [(plugin, tag, step, value)] = events(run_folder)
+    assert (plugin, tag, step) == ("images", "film", 512)
+    assert value.tolist() == [b"320", b"213", gif]
