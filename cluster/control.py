@@ -19,8 +19,11 @@ class Control(Protocol):
         """Starts the tasks of a job again that have ended; one line for each.
 
         Raises:
-            TaskDiedError: one was started again too often, and never was well.
+            TaskDiedError: one was started again too often and never was well, nor was another.
         """
+
+    def waiting(self, job: str) -> list[Task]:
+        """Those of a job that have ended too often and are started again after a while."""
 
     def are_well(self, *tasks: Task) -> None:
         """Tasks do their work: each may be started again as often as at first."""

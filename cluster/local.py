@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from ps_dqn.cluster import lifeline, streams
 from ps_dqn.cluster.control import TaskDiedError
 from ps_dqn.cluster.process import ENDING, Process, fork
+from ps_dqn.cluster.restarts import Restarts
 from ps_dqn.cluster.spec import (
     RESERVATION_VARIABLE,
     ClusterSpec,
@@ -33,7 +34,6 @@ STOP_SECONDS = 1.5
 # From one line about tasks that have come to the next (seconds).
 SAY_SECONDS = 2.0
 TAIL_LINES = 12
-RESTARTS_PER_TASK = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class LocalCluster:
         self._launch = self._fork if start_method == "fork" else self._spawn
         self._relaunch = self._launch if forks_again else self._spawn
         self._processes: dict[Task, Process] = {}
-        self._restarts: dict[Task, int] = {}  # since the task was last known to be well
+        self._restarts = Restarts()
         self._started: dict[Task, float] = {}
         self._lock = threading.RLock()  # of the processes, which a watch may kill and start
         self._lifeline, self._lifeline_ours = os.pipe()
@@ -121,15 +121,25 @@ class LocalCluster:
         """Starts the tasks of a job again that have ended; one line for each.
 
         Raises:
-            TaskDiedError: one was started again too often, and never was well.
+            TaskDiedError: one was started again too often and never was well, nor was another.
         """
         with self._lock:
-            return [self._restart(task) for task in self.ended(job)]
+            waiting = self.waiting(job)
+            return [self._restart(task) for task in self.ended(job) if task not in waiting]
+
+    def waiting(self, job: str) -> list[Task]:
+        """Those of a job that have ended too often and are started again after a while."""
+        now = time.monotonic()
+        return [
+            task
+            for task in self.ended(job)
+            if not self._restarts.is_given_up(task)
+            and now < self._restarts.due(task, self._started[task])
+        ]
 
     def are_well(self, *tasks: Task) -> None:
         """Tasks do their work: each may be started again as often as at first."""
-        for task in tasks:
-            self._restarts.pop(task, None)
+        self._restarts.are_well(*tasks)
 
     def tasks(self, job: str) -> list[Task]:
         """The tasks of a job."""
@@ -167,15 +177,13 @@ class LocalCluster:
         self._processes.clear()
 
     def _restart(self, task: Task) -> str:
-        restarts = self._restarts.get(task, 0)
-        if restarts >= RESTARTS_PER_TASK:
+        if self._restarts.is_given_up(task):
             raise TaskDiedError(self._epitaph(task, "during the run"))
         how = describe_exit(self._processes[task].returncode)
         with self._lock:
             self._processes[task] = self._relaunch(task)
             self._started[task] = time.monotonic()
-        self._restarts[task] = restarts + 1
-        return f"{task} {how}; started again ({restarts + 1} of {RESTARTS_PER_TASK})"
+        return f"{task} {how}; {self._restarts.count(task)}"
 
     def _log(self, task: Task) -> pathlib.Path:
         return self._log_dir / f"{task.job}-{task.index}.log"

@@ -18,8 +18,9 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from ps_dqn.cluster.control import Control
-from ps_dqn.cluster.local import RESTARTS_PER_TASK, LocalCluster, describe_exit
+from ps_dqn.cluster.local import LocalCluster, describe_exit
 from ps_dqn.cluster.process import ENDING, Process
+from ps_dqn.cluster.restarts import RESTARTS_PER_TASK
 from ps_dqn.cluster.spec import Task
 
 # The coordinator gives a sign of life so often; without one for so long, and for so long after it
@@ -64,6 +65,10 @@ class Attended(Control):
         if lines:
             self._well.clear()
         return lines
+
+    def waiting(self, job: str) -> list[Task]:
+        """See `Control`."""
+        return list(self._ask("waiting", job))
 
     def are_well(self, *tasks: Task) -> None:
         """See `Control`."""

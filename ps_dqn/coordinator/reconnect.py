@@ -100,8 +100,9 @@ def _started_again(
         context.cluster.kill(Task(*mistaken))
         _wait_for_an_end(context)
         lines = context.cluster.check(mistaken[0])
-    if not lines and context.watchdog.replaced > replaced:
-        return [str(error)]  # while this process waited for all tasks
+    known = context.watchdog.replaced > replaced  # while this process waited for all tasks
+    if not lines and (known or context.cluster.waiting("worker")):
+        return [str(error)]
     return lines
 
 

@@ -181,12 +181,21 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
 def _connect(context: RunContext, reconnecting: bool) -> Connection:
     """To the tasks, once enough of them answer."""
     context.vitals.begin()
-    present = _wait_for_tasks(context, reconnecting) if context.is_remote else None
+    wait = _wait_for_tasks if context.is_remote else _tasks_here
+    present = wait(context, reconnecting)
     connecting = stages.stage("connecting to the tasks", context.say)
     with connecting, context.watchdog.replacing():
         connected = connection.connect(context.placement, present, reconnecting)
     context.own_server.started()
     return connected
+
+
+def _tasks_here(context: RunContext, _: bool) -> tuple[int, ...] | None:
+    """The workers of this machine, but for those that keep ending; None: all."""
+    away = context.cluster.waiting("worker") if context.cluster is not None else []
+    workers = range(len(context.placement.spec.workers))
+    present = tuple(set(workers) - {task.index for task in away})
+    return present if away and present else None
 
 
 def _wait_for_tasks(context: RunContext, reconnecting: bool) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import pytest
 from support import processes as real
 from support.processes import Processes, Running
 
-from ps_dqn.cluster.local import RESTARTS_PER_TASK
+from ps_dqn.cluster.restarts import RESTARTS_PER_TASK
 from ps_dqn.run import signals
 
 pytestmark = [

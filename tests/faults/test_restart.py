@@ -13,6 +13,8 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS
 
+from ps_dqn.cluster.restarts import RESTARTS_PER_TASK
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
@@ -116,3 +118,23 @@ def test_one_that_is_killed_with_its_parameter_server_goes_on_from_the_newest_ch
     if not saves:
         assert summary["updates_lost"] > 0
         run.says(f"begins anew, {summary['updates_lost']:,} updates are lost")
+
+
+def test_a_worker_that_keeps_ending_does_not_end_the_work_of_others(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    run = Restarted(processes, tmp_path)
+    for number in range(RESTARTS_PER_TASK + 1):
+        # Before it has done anything.
+        os.kill(real.until(lambda: run.task("worker-0"), 120, run.running.text), signal.SIGKILL)
+        if number < RESTARTS_PER_TASK:
+            run.says(f"worker 0 was killed by SIGKILL; started again ({number + 1} of")
+        if not number:  # the other one works meanwhile
+            run.says("workers 1/2", 2)
+    # It is started again after a while. A connection that is made meanwhile does without it.
+    os.kill(run.task("ps-0"), signal.SIGKILL)
+    run.says("training begins without worker 0")
+    run.says("for the 6th time without having worked; others work")
+    run.trains()
+    run.ends()
+    processes.all_gone(10)
