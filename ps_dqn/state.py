@@ -16,6 +16,14 @@ class Counters(NamedTuple):
     sequential_updates: Any  # updates, those made side by side as one: see `config.scaling`
 
 
+class Segment(NamedTuple):
+    """Where one variable of the network is in its flat vector of parameters."""
+
+    start: int
+    stop: int
+    is_head: bool  # else it is before the head
+
+
 @dataclasses.dataclass(frozen=True)
 class State:
     """Everything the parameter servers hold, as NumPy arrays: what a checkpoint saves.
@@ -28,6 +36,7 @@ class State:
     average: np.ndarray  # float32 [P], moving average of online
     slots: tuple[np.ndarray, ...]  # float32 [P] each
     counters: Counters  # int each
+    begun_at: int = 0  # the version at which the slots began, at 0 or with a reset
     # What pushes after it depend on beside these, so that a server that begins with it does bit by
     # bit what the one before would have done. A checkpoint on disk goes without.
     waiting: tuple[np.ndarray, ...] = ()  # pushes of a round that is not complete, float32 [P] each
@@ -38,14 +47,14 @@ class State:
     def as_arrays(self) -> tuple[np.ndarray, np.ndarray, str]:
         """The same as one matrix, float32 [3 + slots + waiting, P], numbers, int64, and a text."""
         vectors = (self.online, self.target, self.average, *self.slots, *self.waiting)
-        numbers = np.array([*self.counters, len(self.slots)], np.int64)
+        numbers = np.array([*self.counters, self.begun_at, len(self.slots)], np.int64)
         return np.stack(vectors), np.append(numbers, self.moments), self.log
 
     @classmethod
     def from_arrays(cls, vectors: np.ndarray, numbers: np.ndarray, log: bytes) -> "State":
         """What `as_arrays` was of."""
-        size = len(Counters._fields) + 1
-        *counters, num_slots = (int(each) for each in numbers[:size])
+        size = len(Counters._fields) + 2
+        *counters, begun_at, num_slots = (int(each) for each in numbers[:size])
         (online, target, average), others = vectors[:3], vectors[3:]
         return cls(
             online,
@@ -53,6 +62,7 @@ class State:
             average,
             tuple(others[:num_slots]),
             Counters(*counters),
+            begun_at,
             tuple(others[num_slots:]),
             np.array(numbers[size:], np.int64),
             log.decode(),

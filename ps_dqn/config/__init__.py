@@ -8,6 +8,7 @@ from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
 from ps_dqn.config.replay import Replay
+from ps_dqn.config.resets import Resets
 from ps_dqn.config.run import ParameterServer, Run
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Network",
     "ParameterServer",
     "Replay",
+    "Resets",
     "Run",
     "Value",
     "groups",

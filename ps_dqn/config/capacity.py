@@ -3,7 +3,6 @@
 import dataclasses
 import math
 
-from ps_dqn.config.environment import Environment
 from ps_dqn.config.replay import REPLAY_CAPACITY, Replay
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
@@ -13,7 +12,7 @@ from ps_dqn.errors import UsageError
 class Item:
     """What a draw yields, in rows of one environment: a transition, or a sequence of them."""
 
-    n_step: int  # length of returns
+    n_step: int  # length of the longest returns
     burn_in: int = 0  # of a sequence: rows before the trained ones
     sequence_length: int = 0  # trained rows of a sequence; 0: a single transition
     period: int = 1  # rows from where an item may begin to where the next one may
@@ -31,10 +30,12 @@ class Item:
 
 def item(config: Topics) -> Item:
     """What an experiment draws: sequences for a recurrent network."""
-    learning, replay = config.learning, config.replay
+    replay = config.replay
+    # Rows for the longest returns of the run, whatever they are at the moment.
+    longest = max(config.learning.n_step, config.resets.n_step_start)
     if not config.network.recurrent_size:
-        return Item(learning.n_step)
-    return Item(learning.n_step, replay.burn_in, replay.sequence_length, replay.sequence_period)
+        return Item(longest)
+    return Item(longest, replay.burn_in, replay.sequence_length, replay.sequence_period)
 
 
 def of(replay: Replay) -> int | None:
@@ -64,7 +65,7 @@ def check(config: Topics, transitions: int, flag: str) -> None:
     others = drawn.span - 1 + drawn.period - 1 + environment.frame_stack - 1
     # Each environment's ring holds these, the first one, the row after them and room to write.
     least = envs * (others + 2)
-    options = _options(environment, drawn)
+    options = _options(config, drawn)
     if transitions < least:
         raise UsageError(f"{flag}: {envs} environments with {options} need {least} or more")
     # The newest rows of an environment cannot be drawn, so a full ring offers this many.
@@ -76,9 +77,11 @@ def check(config: Topics, transitions: int, flag: str) -> None:
         )
 
 
-def _options(environment: Environment, drawn: Item) -> str:
+def _options(config: Topics, drawn: Item) -> str:
     """What decides on how many rows a draw needs, for people."""
-    text = f"--n_step={drawn.n_step}"
+    environment = config.environment
+    name = "n_step" if drawn.n_step == config.learning.n_step else "n_step_start"
+    text = f"--{name}={drawn.n_step}"
     if environment.frame_stack > 1:
         text += f", --frame_stack={environment.frame_stack}"
     if drawn.sequence_length:

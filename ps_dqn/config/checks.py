@@ -34,6 +34,7 @@ def check(config: Topics) -> None:
     config.replay.check_traces(config.value)
     topics = config.network, config.value, config.learning, config.replay
     config.demonstrations.check_beside(*topics)
+    config.resets.check_beside(config.network, config.learning, config.replay)
     config.value.check_beside_branches(config.environment, config.network, config.replay.replay)
     if config.replay.replay == "rollout":
         _check_rollout(config)
@@ -81,6 +82,7 @@ def _check_pace(config: Topics, num_workers: int) -> None:
             f"(--local_updates={config.parameter_server.local_updates}), and the target would be "
             f"copied after those; say {math.ceil(at_once)} or more, or fewer --local_updates"
         )
+    config.resets.check_pace(at_once, config.parameter_server.local_updates)
     if config.exploration.epsilon_ladder and scaling.envs_of_each(config, num_workers) == 1:
         raise UsageError(
             "--epsilon_ladder=true: has no effect where a worker has one environment; say a larger "

@@ -9,6 +9,7 @@ from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
 from ps_dqn.config.replay import Replay
+from ps_dqn.config.resets import Resets
 from ps_dqn.config.run import ParameterServer, Run
 
 
@@ -21,6 +22,7 @@ class Topics:
     value: Value = dataclasses.field(default_factory=Value)
     learning: Learning = dataclasses.field(default_factory=Learning)
     replay: Replay = dataclasses.field(default_factory=Replay)
+    resets: Resets = dataclasses.field(default_factory=Resets)
     demonstrations: Demonstrations = dataclasses.field(default_factory=Demonstrations)
     exploration: Exploration = dataclasses.field(default_factory=Exploration)
     parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)

@@ -241,7 +241,7 @@ def _begin(
     if state is not None and state.log:
         context.snapshots.newest = state  # the servers forget it now
     try:
-        store.create(run_id, network.initial, state, network.num_moments)
+        store.create(run_id, network.initial, state, network.num_moments, network.segments)
     except ValueError as error:
         raise UsageError(
             f"checkpoint {resumed and resumed.path} does not fit these flags: {error}. Use the "

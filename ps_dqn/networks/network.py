@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.networks import branches, custom, heads, inputs, torsos
+from ps_dqn.networks import branches, custom, heads, inputs, segments, torsos
 from ps_dqn.networks.convolutions import PatchConvolution
 from ps_dqn.networks.layers import LSTM, Factory, run
 from ps_dqn.networks.standardized import Standardized
@@ -74,6 +74,7 @@ class QNetwork:
         state_size: S.
         num_moments: numbers of the environment that are followed: see `moments`.
         initial: the parameters to start from, float32 [P].
+        segments: where in them the variables are that gradients change.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class QNetwork:
         self._sizes = [math.prod(variable.shape) for variable in self._variables]
         self.initial = np.concatenate([np.ravel(each.numpy()) for each in self._variables])
         self.num_parameters = self.initial.size
+        self.segments = segments.of(self._variables, [*encoder, *filter(None, [lstm])])
 
     def cut(self, parameters: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The weights in a parameter vector [P], each in its shape.

@@ -24,6 +24,7 @@ class Clock:
     def __init__(self, num_workers: int):
         """Begins a run of so many workers, with nothing done."""
         self.counters = Counters(0, 0, 0, 0, 0)
+        self.begun_at = 0  # the version at which the optimizer began
         self.pushes = 0  # that were decided
         self._num_workers = num_workers
         self._beyond = 0.0  # what versions were worth beyond whole sequential updates
@@ -35,6 +36,15 @@ class Clock:
         """How many workers push; all of the run, until there were enough pushes to tell."""
         is_full = len(self._last) == self._last.maxlen
         return len(self._counts) if is_full else self._num_workers
+
+    @property
+    def steps(self) -> int:
+        """Versions that the optimizer has made since it began."""
+        return int(self.counters.version) - self.begun_at
+
+    def begin_anew(self) -> None:
+        """The optimizer begins anew with the present version."""
+        self.begun_at = int(self.counters.version)
 
     def see(self, worker: int) -> None:
         """A worker has pushed, whatever becomes of it."""

@@ -11,7 +11,9 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import vectors
+from ps_dqn.parameter_server.creation import Creation, Sizes
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.state import State
 from ps_dqn.telemetry import memory
@@ -88,16 +90,21 @@ class ParameterHost:
         """Lets go of the parameters."""
         self._shard = None
 
-    def _create(
-        self, session: np.ndarray, config: bytes, sizes: np.ndarray, initial: np.ndarray
-    ) -> list[Any]:
+    def _create(self, *inputs: Any) -> list[Any]:
         self._run = ""
-        num_ps, num_workers, num_parameters, start, num_moments = map(int, sizes)
-        parsed = Config.from_json(config.decode())
-        self._size, self._session = len(initial), int(session)
-        held = vectors.make(parsed, initial, num_parameters)
-        normalizing = Normalizing(num_moments, int(parsed.value.normalize_returns == "on"), start)
-        self._shard = Shard(parsed, int(session), num_ps, num_workers, held, normalizing)
+        given = Creation(*inputs)
+        sizes, config = Sizes(*map(int, given.sizes)), Config.from_json(given.config.decode())
+        self._size, self._session = len(given.initial), int(given.session)
+        num_returns = int(config.value.normalize_returns == "on")
+        self._shard = Shard(
+            config,
+            self._session,
+            sizes.num_ps,
+            sizes.num_workers,
+            vectors.make(config, given.initial, sizes.num_parameters),
+            Normalizing(sizes.num_moments, num_returns, sizes.start),
+            Resets(config, sizes.start, self._size, given.segments, given.drawn),
+        )
         return [np.int32(1)]
 
     def _name(self, run: bytes) -> list[Any]:

@@ -28,7 +28,7 @@ class Numbers(NamedTuple):
     momentum: Any  # of changes
     average_step: Any  # how far the average follows, 0 to 1
     target_share: Any  # how far a soft target follows, 0 to 1
-    step: Any  # how many versions this one makes, counted from 1
+    step: Any  # how many versions this one makes since the slots began, counted from 1
 
 
 class Rule:

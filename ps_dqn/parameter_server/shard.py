@@ -23,6 +23,7 @@ from ps_dqn.parameter_server.clock import Clock
 from ps_dqn.parameter_server.log import Decision, Log, Staged, Tickets
 from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.parameter_server.pulls import Pulls
+from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.standing import Standing
 from ps_dqn.parameter_server.target import TargetRule
 from ps_dqn.state import State
@@ -48,6 +49,7 @@ class Shard:
         num_workers: int,
         parameters: "Vectors",
         normalizing: Normalizing | None = None,
+        resets: Resets | None = None,
     ):
         """Begins a run.
 
@@ -58,6 +60,7 @@ class Shard:
             num_workers: its workers.
             parameters: this server's part of the vectors, as they are at first.
             normalizing: what it follows of the environments; None: nothing.
+            resets: what is begun anew; None: nothing.
         """
         options = config.parameter_server
         self._session = session
@@ -66,12 +69,12 @@ class Shard:
         self._parameters = parameters
         self._aggregation = aggregation.make(config, num_workers)
         self._target_rule, self._clock = TargetRule(config), Clock(num_workers)
+        self._resets = resets or Resets(config)
         self._tickets, self._log = Tickets(), Log(is_shared=num_ps > 1)
         self._target_version, self._halted = 0, False
         self._checkpoint: State | None = None
         self._pulls = Pulls(parameters, options.pull_wire_dtype)
-        self._lock = threading.Lock()
-        self._ledger = ServerLedger()
+        self._lock, self._ledger = threading.Lock(), ServerLedger()
         self._normalizing = normalizing or Normalizing(0, 0)
         counted = (self._clock, self._tickets, self._aggregation, self._ledger, self._normalizing)
         self._standing = Standing(session, *counted)
@@ -222,6 +225,8 @@ class Shard:
         kind = Kind.WITHHELD
         if header.kind != Kind.WITHHELD:
             kind = self._aggregation.judge(header, staleness)
+            if kind is Kind.APPLIED and header.base_version < self._clock.begun_at:
+                kind = Kind.STALE  # it is about parameters that are not there any more
         self._write(kind, header, staleness)
         return self._verdict(kind, self._clock.pushes - 1, staleness, known)
 
@@ -285,7 +290,11 @@ class Shard:
             return
         before = self._clock.counters.sequential_updates
         self._clock.count(combined.entries, combined.sequential_updates)
-        after = self._clock.counters
-        copies = self._target_rule.is_due(before, after.sequential_updates)
-        self._parameters.step(combined, after.version, copies)
-        self._target_version += copies or self._target_rule.is_soft
+        after = self._clock.counters.sequential_updates
+        copies = self._target_rule.is_due(before, after)
+        resets = self._resets.are_due(before, after)
+        self._parameters.step(combined, self._clock.steps, copies)
+        if resets:
+            self._parameters.begin_anew(self._resets.renewing(after))
+            self._clock.begin_anew()
+        self._target_version += copies or resets or self._target_rule.is_soft

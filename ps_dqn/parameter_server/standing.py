@@ -63,12 +63,14 @@ class Standing:
         }
         vectors = tuple(vector.copy() for _, vector in waiting)
         state = parameters.state(self._clock.counters)
-        moments = self._normalizing.as_numbers()
-        return dataclasses.replace(state, waiting=vectors, moments=moments, log=json.dumps(log))
+        begun_at, moments = self._clock.begun_at, self._normalizing.as_numbers()
+        return dataclasses.replace(
+            state, begun_at=begun_at, waiting=vectors, moments=moments, log=json.dumps(log)
+        )
 
     def restore(self, state: State) -> None:
         """Goes on with another server's log; of a checkpoint there are counters and moments."""
-        self._clock.counters = state.counters
+        self._clock.counters, self._clock.begun_at = state.counters, state.begun_at
         self._normalizing.restore(state.moments)
         if not state.log:
             return

@@ -7,6 +7,7 @@ here are the calls. With several servers a push takes three of them: every serve
 (`follow`). With one, all of that is one call.
 """
 
+import itertools
 import json
 import secrets
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server import standing
+from ps_dqn.parameter_server.creation import Creation, Sizes
 from ps_dqn.parameter_server.rule import Rule
-from ps_dqn.state import Counters, State
+from ps_dqn.state import Counters, Segment, State
 from ps_dqn.wire import asking, bridge, messages
 from ps_dqn.wire.messages import Kind, Verdict
 
@@ -42,12 +44,16 @@ class ParameterStore:
         """
         self.session = self.log_id = secrets.randbits(62)
         self.num_ps, self.num_workers = num_ps, num_workers
-        self._config_json = config.to_json()
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
-        self._num_slots = Rule(config).num_slots
+        self._config, self._num_slots = config, Rule(config).num_slots
 
     def create(
-        self, run_id: str, initial: np.ndarray, state: State | None = None, num_moments: int = 0
+        self,
+        run_id: str,
+        initial: np.ndarray,
+        state: State | None = None,
+        num_moments: int = 0,
+        segments: Sequence[Segment] = (),
     ) -> None:
         """Gives every server its part; begins a log, or goes on with that of a state.
 
@@ -56,17 +62,17 @@ class ParameterStore:
             initial: the first online and target parameters, float32 [P].
             state: what to begin with instead.
             num_moments: numbers that are followed of the environments: see `moments`.
+            segments: what resets begin anew, with the values that it has in `initial`.
 
         Raises:
             ValueError: it is of another network or another way of applying pushes.
         """
         self._cut(len(initial))
-        sizes = [self.num_ps, self.num_workers, len(initial)]
-        for i, part in enumerate(self._parts(initial)):
+        for i, (start, stop) in enumerate(itertools.pairwise(self._starts)):
             asking.clear_error(self._devices[i], bridge.server(i))  # of an earlier run
-            numbers = np.array([*sizes, self._starts[i], num_moments], np.int64)
-            inputs = [np.int64(self.session), self._config_json, numbers, part.astype(np.float32)]
-            self._ask("create", i, inputs, [_MARK])
+            sizes = Sizes(self.num_ps, self.num_workers, len(initial), start, num_moments)
+            given = Creation.of(self.session, self._config, sizes, initial, segments, stop)
+            self._ask("create", i, given, [_MARK])
         if state is not None:
             self.restore(state)
         for i in range(self.num_ps):
@@ -90,7 +96,7 @@ class ParameterStore:
     def _run(self, run_id: str, num_parameters: int) -> str:
         """What servers hold that are in a session of this run, of as many tasks."""
         sizes = [self.num_ps, self.num_workers, num_parameters]
-        return json.dumps({"run_id": run_id, "sizes": sizes, "config": self._config_json})
+        return json.dumps({"run_id": run_id, "sizes": sizes, "config": self._config.to_json()})
 
     def _cut(self, num_parameters: int) -> None:
         self.sizes = messages.shard_sizes(num_parameters, self.num_ps)
@@ -212,8 +218,7 @@ class ParameterStore:
                 f"it has {len(state.slots)} optimizer slots, this run needs {self._num_slots}"
             )
         vectors, *others = state.as_arrays()
-        for i in range(self.num_ps):
-            part = vectors[:, self._starts[i] : self._starts[i + 1]]
+        for i, part in enumerate(np.split(vectors, self._starts[1:-1], axis=1)):
             self._ask("restore", i, [part, *others], [_MARK])
         self.log_id = standing.log_id(state.log) if state.log else self.session
 
@@ -270,17 +275,14 @@ class ParameterStore:
                 found.append(f"parameter server {i}:\n{text}")
         return "\n".join(found)
 
-    def _parts(self, vector: np.ndarray) -> list[np.ndarray]:
-        return np.split(vector, self._starts[1:-1])
-
     def _next_indices(self) -> list[int]:
         return [int(self._ask("next_index", i, [], [_NUMBER])[0]) for i in range(self.num_ps)]
 
     def _mark_now(self, kind: Kind, worker: int = messages.NO_WORKER) -> None:
         """Writes an entry on all servers."""
         known = np.int64(min(self._next_indices()))
-        numbers = [np.int32(kind), known, np.int64(worker)]
-        self._bring(self._ask("mark", 0, numbers, [_NUMBERS])[0])
+        entry = [np.int32(kind), known, np.int64(worker)]
+        self._bring(self._ask("mark", 0, entry, [_NUMBERS])[0])
 
     def _bring(self, verdict: np.ndarray) -> None:
         for i in range(1, self.num_ps):

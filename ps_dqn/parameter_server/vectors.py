@@ -15,6 +15,7 @@ Shapes: P parameters of the shard.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class Vectors:
 
         Args:
             combined: the pushes that make it.
-            step: how many versions this one makes, counted from 1.
+            step: how many versions this one makes since the slots began, counted from 1.
             copies_target: whether the target becomes the online parameters afterwards.
         """
         arrays, numbers = self._arrays, self._numbers(combined, step)
@@ -96,6 +97,12 @@ class Vectors:
         """Sets the first of the online, target and averaged parameters, float32 [n]."""
         for name in ("online", "target", "average"):
             self._arrays[name][: len(values)] = values
+
+    def begin_anew(self, renewed: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Makes the parameters what `renewed` makes of them, float32 [P], and slots zero."""
+        changed = [renewed(self._read(name)) for name in ("online", "target", "average")]
+        zeros = np.zeros(self._size, np.float32)
+        self._write(*changed, *[zeros for _ in self._slot_names])
 
     def _numbers(self, combined: Combined, step: int) -> Numbers:
         worth = combined.sequential_updates

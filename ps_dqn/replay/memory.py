@@ -34,6 +34,14 @@ class Memory(abc.ABC):
     def begin(self) -> None:  # noqa: B027 - most keep what they have
         """A push begins; what one that was given up half-way has left may have to go."""
 
+    def look_ahead(self, n_step: int, gamma: float) -> None:  # noqa: B027 - of n-step returns
+        """What is drawn from now on has returns of this length, the longest at most.
+
+        Args:
+            n_step: rewards of a return.
+            gamma: discount per environment step.
+        """
+
     @abc.abstractmethod
     def append(self, step: Step) -> None:
         """Takes one step of every environment."""

@@ -57,6 +57,11 @@ class Mixed(Memory):
             raise RuntimeError("steps are taken, and nothing is to be collected")
         self._own.append(step)
 
+    def look_ahead(self, n_step: int, gamma: float) -> None:
+        """Both look as far."""
+        for each in self._both:
+            each.look_ahead(n_step, gamma)
+
     def sample(self, minibatches: int, batch_size: int, progress: float = 0.0) -> Transitions:
         """Draws minibatches whose last items are demonstrations.
 

@@ -4,7 +4,8 @@
 computed when it is sampled, from the rows that follow.
 
 Shapes: E environments, R rows for each, M minibatches of B items (transitions or sequences), T
-trained rows of a sequence and L rows in all, S numbers of recurrent state, n the length of returns.
+trained rows of a sequence and L rows in all, S numbers of recurrent state, n the length of returns
+at the moment.
 """
 
 from typing import NamedTuple
@@ -51,9 +52,7 @@ class Replay(Memory):
         nothing = np.zeros((0, 0), np.int64)
         self._sampled = Drawn(nothing, nothing, nothing)
         self._prepared: Prepared | None = None
-        # γ^0 … γ^n
-        exponents = np.arange(self._item.n_step + 1, dtype=np.float32)
-        self._gammas = np.float32(layout.gamma) ** exponents
+        self.look_ahead(self._item.n_step, layout.gamma)
         slots = self._ring.per_env // self._item.period
         sampler.attach(layout.num_envs, slots, rng, self._ring.arrays.add)
         if self._ring.arrays.was_there:
@@ -85,6 +84,12 @@ class Replay(Memory):
     def nbytes(self) -> int:
         """Memory or disk of everything it holds once it is full (bytes)."""
         return self._ring.nbytes
+
+    def look_ahead(self, n_step: int, gamma: float) -> None:
+        """What is drawn from now on has returns of this length, the layout's at most."""
+        # γ^0 … γ^n
+        self._gammas = np.float32(gamma) ** np.arange(n_step + 1, dtype=np.float32)
+        self._following = range(n_step)  # rows of a return
 
     def append(self, step: Step) -> None:
         """Writes a row for each environment, and one for each last observation left already.
@@ -176,7 +181,7 @@ class Replay(Memory):
         return (self._ring.flags[rows] & IS_TRANSITION > 0).any(axis=0)
 
     def _transitions(self, base: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> Transitions:
-        rows = self._ring.follow(base, slots, range(self._item.n_step))  # [n, M, B]
+        rows = self._ring.follow(base, slots, self._following)  # [n, M, B]
         returns, discounts, lengths = self._returns(rows)
         # In one call, as compressed frames that both have are then decompressed once.
         ends = np.stack([slots, slots + lengths])  # [2, M, B]
@@ -203,7 +208,7 @@ class Replay(Memory):
         flags = self._ring.flags[rows]
         every = flags & IS_TRANSITION > 0  # [M, B, L]
         is_transition = every[..., part]  # [M, B, T]
-        following = self._ring.follow(base, steps[..., part], range(self._item.n_step))
+        following = self._ring.follow(base, steps[..., part], self._following)
         returns, discounts, lengths = self._returns(following)  # [M, B, T]
         bootstraps = np.array(trained) + np.where(is_transition, lengths, 0)
         return Sequences(

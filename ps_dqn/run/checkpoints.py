@@ -142,7 +142,8 @@ def load(path: pathlib.Path) -> Checkpoint:
             counters = _counters(data["counters"])
             vectors = (data["online"], data["target"], data["average"])
             moments = data["moments"] if "moments" in data else np.zeros(0, np.int64)
-            state = State(*vectors, slots, counters, moments=moments)
+            begun_at = int(data["begun_at"]) if "begun_at" in data else 0
+            state = State(*vectors, slots, counters, begun_at, moments=moments)
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
     except _DAMAGE as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
@@ -165,6 +166,7 @@ def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float)
         **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
         "num_slots": len(state.slots),
         "counters": np.array(state.counters, np.int64),
+        "begun_at": state.begun_at,
         "moments": state.moments,
         "seconds": seconds,
         "eval_return": eval_return,

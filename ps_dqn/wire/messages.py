@@ -26,7 +26,7 @@ class Kind(enum.IntEnum):
     """What an entry of the log is about."""
 
     APPLIED = 0  # the push was applied, or waits for its round (sync)
-    STALE = 1  # refused: computed on parameters older than max_staleness
+    STALE = 1  # refused: computed on parameters older than max_staleness, or before a reset
     LATE = 2  # refused: its round was over (sync)
     WITHHELD = 3  # the worker kept its vector to itself; only counters move
     FREEZE = 4  # the average is copied, for an evaluation

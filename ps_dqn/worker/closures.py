@@ -191,13 +191,13 @@ class Closures:
             return pulled, tf.constant(1)
 
     def _pull(self, caller: Caller, requests: tf.Tensor) -> Pulled:
-        """Pulls, again and again while others have to be waited for (sync)."""
+        """Pulls, again and again while others have to be waited for (sync, or at a reset)."""
 
         def pull() -> Pulled:
             replies = self._store.pull(requests)
             return caller.call("pulled", replies, self._pulled, in_order=False)
 
-        if not self._config.parameter_server.is_synchronous:
+        if not (self._config.parameter_server.is_synchronous or self._config.resets.reset_period):
             return pull()
         nothing = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), self._pulled)
         return tf.while_loop(

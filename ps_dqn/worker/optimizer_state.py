@@ -1,4 +1,7 @@
-"""A worker's local optimizer on its disk, so that it resumes where it was killed or stopped."""
+"""A worker's local optimizer, and how it is on its disk: it resumes where it was killed or stopped.
+
+Shapes: S slots, P parameters.
+"""
 
 import pathlib
 import zipfile
@@ -11,7 +14,46 @@ NAME = "optimizer.npz"
 _DAMAGE = (EOFError, KeyError, OSError, ValueError, zipfile.BadZipFile, zlib.error)
 
 
-def save(folder: pathlib.Path, optimizer: str, slots: np.ndarray, steps: int) -> None:
+class LocalOptimizer:
+    """What it keeps from update to update, and to which parameters that belongs.
+
+    Attributes:
+        slots: float32 [S, P].
+        steps: that were made with them.
+    """
+
+    def __init__(self, name: str, shape: tuple[int, int], folder: pathlib.Path | None):
+        """Takes what was saved, if it fits, or begins.
+
+        Args:
+            name: of the optimizer.
+            shape: S and P.
+            folder: the worker's, which exists; None keeps it in memory.
+        """
+        self._name, self._folder = name, folder
+        self.slots, self.steps, self._resets = np.zeros(shape, np.float32), 0, 0
+        if folder is not None:
+            self.slots, self.steps, self._resets = load(folder, name, shape)
+
+    def follow(self, resets: int) -> None:
+        """Begins anew with parameters that had another number of resets than those before."""
+        if resets != self._resets:
+            self.slots, self.steps, self._resets = np.zeros_like(self.slots), 0, resets
+
+    def update(self, slots: np.ndarray, updates: int) -> None:
+        """Takes over what so many updates have made of it, float32 [S, P]."""
+        self.slots, self.steps = slots, self.steps + updates
+
+    def save(self) -> bool:
+        """Writes it to the disk, if it has a folder; whether it has."""
+        if self._folder is not None:
+            save(self._folder, self._name, self.slots, self.steps, self._resets)
+        return self._folder is not None
+
+
+def save(
+    folder: pathlib.Path, optimizer: str, slots: np.ndarray, steps: int, resets: int = 0
+) -> None:
     """Replaces what is there; a process that is killed meanwhile leaves the old file.
 
     Args:
@@ -19,14 +61,23 @@ def save(folder: pathlib.Path, optimizer: str, slots: np.ndarray, steps: int) ->
         optimizer: its name.
         slots: float32 [S, P].
         steps: that the optimizer has made.
+        resets: of the parameters that it is for.
     """
     temporary = folder / f"{NAME}.tmp"
     with temporary.open("wb") as file:
-        np.savez(file, optimizer=np.array(optimizer), slots=slots, steps=np.int64(steps))
+        np.savez(
+            file,
+            optimizer=np.array(optimizer),
+            slots=slots,
+            steps=np.int64(steps),
+            resets=np.int64(resets),
+        )
     temporary.replace(folder / NAME)
 
 
-def load(folder: pathlib.Path, optimizer: str, shape: tuple[int, int]) -> tuple[np.ndarray, int]:
+def load(
+    folder: pathlib.Path, optimizer: str, shape: tuple[int, int]
+) -> tuple[np.ndarray, int, int]:
     """What was saved last, or zeros where there is nothing that fits.
 
     Args:
@@ -35,18 +86,20 @@ def load(folder: pathlib.Path, optimizer: str, shape: tuple[int, int]) -> tuple[
         shape: S and P.
 
     Returns:
-        Slots, float32 [S, P], and the steps made.
+        Slots, float32 [S, P], the steps made, and the resets of the parameters that it is for.
     """
     path = folder / NAME
+    fresh = np.zeros(shape, np.float32), 0, 0
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             name, slots, steps = str(data["optimizer"]), data["slots"], int(data["steps"])
+            resets = int(data["resets"]) if "resets" in data else 0
     except FileNotFoundError:
-        return np.zeros(shape, np.float32), 0
+        return fresh
     except _DAMAGE as error:
         print(f"{path} cannot be read ({error}): the optimizer starts afresh", flush=True)
-        return np.zeros(shape, np.float32), 0
+        return fresh
     if (name, slots.shape, slots.dtype) != (optimizer, shape, np.float32):
         print(f"{path} is of another network or optimizer: it starts afresh", flush=True)
-        return np.zeros(shape, np.float32), 0
-    return slots, steps
+        return fresh
+    return slots, steps, resets

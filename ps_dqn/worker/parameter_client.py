@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ps_dqn.config import ParameterServer
+from ps_dqn.config import ParameterServer, Resets
 from ps_dqn.state import Counters
 from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Kind, PullHeader, PullRequest, PushHeader, Status, Verdict
@@ -26,6 +26,7 @@ LONGEST_WAIT_BESIDE = 0.5
 # go on with others.
 PATIENCE = 2.0
 NOTHING_SEEN = np.zeros(0, np.int64)
+NO_RESETS = Resets()
 
 
 class Parameters(NamedTuple):
@@ -47,6 +48,7 @@ class ParameterClient:
         worker: int,
         sizes: Sequence[int],
         keeps_pushes: bool = False,
+        resets: Resets = NO_RESETS,
     ):
         """Knows nothing of the parameters yet.
 
@@ -56,6 +58,7 @@ class ParameterClient:
             worker: this worker's index.
             sizes: how many parameters each server holds.
             keeps_pushes: until a snapshot has them.
+            resets: when parameters begin anew.
         """
         self._options, self._worker = options, worker
         self._sizes = list(sizes)
@@ -65,8 +68,8 @@ class ParameterClient:
         self._target = np.zeros(self._starts[-1], np.float32)
         self.go_on(session, has_same_log=False)
         self._is_exact = options.pushes_are_exact
-        self._residual = np.zeros(0 if self._is_exact else self._starts[-1], np.float32)
-        self._left_over = self._residual
+        self._resets, self._num_resets = resets, 0
+        self._leave_nothing_over()
         self._wait_anew()
         # The worker has nothing to do before the next pull; its other thread says so.
         self.is_needed = threading.Event()
@@ -131,9 +134,12 @@ class ParameterClient:
         versions = {each.version for each in headers}
         if Status.FINISHED in statuses:
             return Status.FINISHED
-        if Status.WAIT in statuses or (self._options.is_synchronous and len(versions) > 1):
+        resets = {self._resets.number(each.sequential_updates) for each in headers}
+        is_whole = len(versions if self._options.is_synchronous else resets) == 1
+        if Status.WAIT in statuses or not is_whole:
             return self._wait_or_finish()
         self._wait_anew()
+        self._begin_anew_after(*resets)
         online = self._vectors(replies, headers)
         first = headers[0]
         self._base_version = first.version
@@ -204,6 +210,16 @@ class ParameterClient:
         is_own = verdict.number >= 0 or not verdict.duplicate
         if verdict.kind == Kind.APPLIED and is_own:
             self._residual = self._left_over
+
+    def _begin_anew_after(self, resets: int) -> None:
+        """What earlier pushes left out was about parameters that are not there any more."""
+        if resets != self._num_resets:
+            self._num_resets = resets
+            self._leave_nothing_over()
+
+    def _leave_nothing_over(self) -> None:
+        size = 0 if self._is_exact else self._starts[-1]
+        self._residual = self._left_over = np.zeros(size, np.float32)
 
     def _wait_anew(self) -> None:
         self._waiting_since: float | None = None

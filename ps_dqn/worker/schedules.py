@@ -27,6 +27,29 @@ def at(config: Config, env_steps: int) -> Scheduled:
     )
 
 
+class Horizon(NamedTuple):
+    """How far returns reach."""
+
+    n_step: int
+    gamma: float
+
+
+def horizon(config: Config, sequential_updates: int) -> Horizon:
+    """Of what is learned from after so many sequential updates (BBF, Schwarzer et al. 2023).
+
+    The length of returns, and the distance of the discount to 1, change by the same factor at every
+    update from the start of the run and from each reset on.
+    """
+    resets, learning = config.resets, config.learning
+    n_step, rest = float(learning.n_step), 1.0 - learning.gamma
+    way = resets.anneal_updates, resets.since(sequential_updates)
+    if resets.n_step_start:
+        n_step = value("exponential", resets.n_step_start, n_step, *way)
+    if resets.gamma_start:
+        rest = value("exponential", 1.0 - resets.gamma_start, rest, *way)
+    return Horizon(round(n_step), 1.0 - rest)
+
+
 def value(kind: str, start: float, end: float, length: int, step: int) -> float:
     """A value that goes from `start` to `end` in `length` steps and stays there.
 

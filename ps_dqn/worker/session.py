@@ -22,7 +22,7 @@ from ps_dqn.telemetry.ledger import WorkerLedger
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Status, Verdict
-from ps_dqn.worker import optimizer_state, schedules
+from ps_dqn.worker import schedules
 from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import (
     Acted,
@@ -36,6 +36,7 @@ from ps_dqn.worker.calls import (
     Tickets,
 )
 from ps_dqn.worker.departure import Departure
+from ps_dqn.worker.optimizer_state import LocalOptimizer
 from ps_dqn.worker.outlier_gate import Admission
 from ps_dqn.worker.parameter_client import ParameterClient, Parameters
 from ps_dqn.worker.push_under_way import PushUnderWay
@@ -71,21 +72,18 @@ class Session:
             folder: where replay and the optimizer are kept; None keeps them in memory.
             failures: see `Actor`.
         """
-        self._config, self._worker, self._folder = config, worker, folder
+        self._config, self._worker = config, worker
         self.actor = Actor(config, worker, folder, failures)
         # Its seeds are TensorFlow's, of acting and learning.
         self._push = PushUnderWay(config.run.seed, worker)
         self._has_started = False
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
         keeps = config.faults.snapshot_period > 0
-        self._client = ParameterClient(config.parameter_server, session, worker, shards, keeps)
+        whose = config.parameter_server, session, worker, shards
+        self._client = ParameterClient(*whose, keeps, config.resets)
         self._no_parameters = np.zeros(sizes.num_parameters, np.float32)
         shape = (sizes.num_slots, sizes.num_parameters)
-        self._slots, self._slot_steps = np.zeros(shape, np.float32), 0
-        if folder is not None:
-            self._slots, self._slot_steps = optimizer_state.load(
-                folder, config.learning.optimizer, shape
-            )
+        self._optimizer = LocalOptimizer(config.learning.optimizer, shape, folder)
         self.counters = Counters(0, 0, 0, 0, 0)
         self._scheduled = schedules.at(config, env_steps=0)
         self._minibatches = (config.parameter_server.local_updates, config.learning.batch_size)
@@ -143,6 +141,10 @@ class Session:
         if self._parameters is not None:
             self.counters = self._parameters.counters
             self._scheduled = schedules.at(self._config, self.counters.env_steps)
+            updates = self.counters.sequential_updates
+            self._optimizer.follow(self._config.resets.number(updates))
+            if self._config.resets.anneal:
+                self.actor.memory.look_ahead(*schedules.horizon(self._config, updates))
             if not self._has_started and (made := self.counters.env_steps):
                 self.actor.start(made)
                 self._push.start(made)
@@ -151,8 +153,8 @@ class Session:
                 self.actor.begin(self._push)
             self._parameters = None
         return Plan(
-            slots=self._slots,
-            steps=np.float32(self._slot_steps),
+            slots=self._optimizer.slots,
+            steps=np.float32(self._optimizer.steps),
             learning_rate=np.float32(self._scheduled.learning_rate),
             epsilon=np.float32(self._scheduled.epsilons.mean()),
             seed=self._push.seed,
@@ -200,7 +202,7 @@ class Session:
         is_settled = self.counters.env_steps > 0 or not self._num_moments
         is_admitted = self._admission.admits(learned) and is_settled
         if is_admitted:  # otherwise the optimizer forgets it too: its slots may be damaged
-            self._slots, self._slot_steps = learned.slots, self._slot_steps + updates
+            self._optimizer.update(learned.slots, updates)
         kind = Kind.APPLIED if is_admitted else Kind.WITHHELD
         header, packed = self._client.pack(
             learned.vector,
@@ -229,10 +231,7 @@ class Session:
         """Ends a closure: saves the local optimizer, and says what was done since the last."""
         self._join()
         self._gather()
-        if self._folder is not None:
-            optimizer_state.save(
-                self._folder, self._config.learning.optimizer, self._slots, self._slot_steps
-            )
+        if self._optimizer.save():
             self.tally.lap("gradient", then="gradient")
         fields = self.tally.take()
         fields |= {f"run_{name}": value for name, value in self.counters._asdict().items()} | {

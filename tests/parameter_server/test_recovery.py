@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from support.recovered_servers import Fleet
 
-from ps_dqn.state import State
+from ps_dqn.state import Segment, State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader
 from ps_dqn.worker import parameter_client
 
 NUM_WORKERS, MOST = 3, 120
+SEGMENTS = [Segment(1, 3, False), Segment(3, 7, True)]
 VECTORS = ("online", "target", "average")
 PUSH = (Kind.APPLIED, 2, 16, 1, 0.1)
 
@@ -24,7 +25,7 @@ def _nobody_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def played(seed: int, num_ps: int, losses: float, **options) -> Fleet:
-    options = {"average_decay": 0.9, "target_update_period": 30, **options}
+    options = {"average_decay": 0.9, "target_update_period": 30, "segments": SEGMENTS, **options}
     fleet = Fleet(seed, num_ps, NUM_WORKERS, MOST, **options)
     fleet.run(losses, snapshots=0.02)
     return fleet
@@ -32,7 +33,7 @@ def played(seed: int, num_ps: int, losses: float, **options) -> Fleet:
 
 def same(found: State, wanted: State) -> None:
     """Asserts that they are, bit by bit."""
-    assert found.counters == wanted.counters
+    assert (found.counters, found.begun_at) == (wanted.counters, wanted.begun_at)
     for name in VECTORS:
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
 
@@ -45,6 +46,7 @@ def same(found: State, wanted: State) -> None:
         {"outer_momentum": 0.5},
         {"push_wire_dtype": "bfloat16"},
         {"outer_momentum": 0.5, "local_updates": 1, "outer_learning_rate": None},
+        {"reset_period": 30, "push_wire_dtype": "bfloat16", "outer_momentum": 0.5},
     ],
     ids=lambda options: ",".join(options) or "plain",
 )
@@ -54,6 +56,8 @@ def test_rounds_come_to_the_same_bits_whatever_is_lost(num_ps, options):
     undisturbed = played(0, num_ps, 0.0, aggregation="sync", **options)
     wanted = undisturbed.stations.snapshot()
     assert wanted.counters.version == MOST
+    if "reset_period" in options:
+        assert wanted.begun_at == wanted.counters.version == MOST, "the eighth was the last"
     for seed in (1, 2):
         fleet = played(seed, num_ps, 0.05, aggregation="sync", **options)
         assert fleet.losses > 50
@@ -63,21 +67,23 @@ def test_rounds_come_to_the_same_bits_whatever_is_lost(num_ps, options):
 
 
 @pytest.mark.parametrize("num_ps", [1, 3])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_without_rounds_they_hold_what_their_log_says(num_ps, seed):
-    fleet = played(seed, num_ps, 0.05, aggregation="async", outer_momentum=0.5)
+@pytest.mark.parametrize(("seed", "reset_period"), [(1, 0), (2, 0), (3, 0), (4, 9)])
+def test_without_rounds_they_hold_what_their_log_says(num_ps, seed, reset_period):
+    options = {"aggregation": "async", "outer_momentum": 0.5, "reset_period": reset_period}
+    fleet = played(seed, num_ps, 0.05, **options)
     assert fleet.losses > 50
     assert (fleet.lost, sorted(fleet.log)) == (0, list(range(NUM_WORKERS * MOST)))
     tickets = [messages.unpack(PushHeader, header).ticket for header, _ in fleet.log.values()]
     assert len(set(tickets)) == len(tickets)
     [first, *_] = tallies = fleet.stations.servers.tallies()
     assert all(each == first for each in tallies)
-    assert first["applied"] == len(tickets)
-    assert first["sum_of_tickets"] == sum(tickets)
-    assert first["updates"] == 2 * len(tickets)
+    refused = len(tickets) - first["applied"]
+    assert bool(refused) == bool(reset_period), "those from before a reset"
+    assert refused or first["sum_of_tickets"] == sum(tickets)
+    assert first["updates"] == 2 * first["applied"]
 
-    fresh = Fleet(0, num_ps, NUM_WORKERS, MOST, aggregation="async", outer_momentum=0.5,
-                  average_decay=0.9, target_update_period=30)  # fmt: skip
+    fresh = Fleet(0, num_ps, NUM_WORKERS, MOST, average_decay=0.9, target_update_period=30,
+                  segments=SEGMENTS, **options)  # fmt: skip
     for number in sorted(fleet.log):
         header, packed = fleet.log[number]
         header = messages.unpack(PushHeader, header)._replace(session=1)

@@ -4,6 +4,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.rule import Numbers, Rule
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.parameter_server.target import TargetRule
@@ -47,6 +48,11 @@ class NumpyVectors:
         for vector in (self._online, self._target, self._average):
             vector[: len(values)] = values
 
+    def begin_anew(self, renewed) -> None:
+        vectors = (self._online, self._target, self._average)
+        self._online, self._target, self._average = map(renewed, vectors)
+        self._slots = [np.zeros_like(slot) for slot in self._slots]
+
     def online(self) -> np.ndarray:
         return self._online
 
@@ -75,7 +81,8 @@ def make_shard(
     num_workers: int,
     initial: np.ndarray,
     normalizing: Normalizing | None = None,
+    resets: Resets | None = None,
 ) -> Shard:
     """A shard of NumPy arrays."""
     held = NumpyVectors(config, initial)
-    return Shard(config, session, num_ps, num_workers, held, normalizing)
+    return Shard(config, session, num_ps, num_workers, held, normalizing, resets)

@@ -29,6 +29,8 @@ NOT_DEFAULT: dict[str, Any] = {
     "replay_capacity": 60_000,
     "replay_memory": "500MB",
     "recency_eta": 0.95,
+    "reset_period": 100_000,
+    "gamma_start": 0.25,
     "target_return": -12.5,
     "confirm_episodes": 30,
     "max_staleness": 3,
@@ -43,23 +45,28 @@ NOT_DEFAULT: dict[str, Any] = {
 GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("munchausen", True): {"double_dqn": False},
     ("replay_compression", "lz4"): {"replay_memory": "1GiB"},
+    ("anneal_updates", 20_000): {"n_step_start": 1},
     ("replay", "rollout"): {"target_update_period": 0, "double_dqn": False, "n_step": 1},
 }
 NOT_NORMALIZED = {"normalize_observations": "auto", "normalize_returns": "auto"}
 NO_TRACES = {"traces": "none"}
+NO_RESETS = {"reset_period": 0}
 ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0, "branching": False}
 # Together, these experiments have every option with a value that is not its default: what each
 # says first, for there are options that do not go together.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "traces": {
+        **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
         "n_step": 1,
+        "n_step_start": 0,
         "munchausen": False,
         "value_distribution": "none",
     },
     "synchronous": {
         **NO_TRACES,
+        **NO_RESETS,
         **ONLINE,
         "aggregation": "sync",
         "num_envs_per_worker": None,
@@ -70,6 +77,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "robust": {
         **NO_TRACES,
+        **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
         "aggregation": "trimmed_mean",
@@ -80,6 +88,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "munchausen": {
         **NO_TRACES,
+        **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
         "aggregation": "async",
@@ -89,6 +98,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "categorical": {
         **NO_TRACES,
+        **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
         "loss": "huber",
@@ -99,6 +109,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     },
     "histogram": {
         **NO_TRACES,
+        **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
         "loss": "huber",
@@ -132,6 +143,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         **ONLINE,
         **NOT_NORMALIZED,
         "replay": "rollout",
+        "anneal_updates": DEFAULTS["anneal_updates"],
         "overlap": "auto",
         "target_update_period": 0,
         "n_step": 1,

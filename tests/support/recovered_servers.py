@@ -65,10 +65,10 @@ class Fleet:
         self.rng = random.Random(seed)
         self.stations = Stations(num_ps, num_workers, **options)
         self.most = most  # pushes of each worker
-        servers = self.stations.servers
+        servers, config = self.stations.servers, self.stations.servers.config
         self.clients = [
-            ParameterClient(servers.config.parameter_server, 1, worker, servers.sizes, True)
-            for worker in range(num_workers)
+            ParameterClient(config.parameter_server, 1, i, servers.sizes, True, config.resets)
+            for i in range(num_workers)
         ]
         self.sides = [Recovery(client, Tally(), 1) for client in self.clients]
         self.made = [0] * num_workers

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from ps_dqn.parameter_server import resets
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
 from ps_dqn.worker.parameter_client import NOTHING_SEEN, ParameterClient
@@ -22,6 +24,7 @@ class Servers:
         initial=None,
         session=SESSION,
         num_moments: int = 0,
+        segments=(),
         **options,
     ):
         self.config = make_config(**options)
@@ -37,12 +40,18 @@ class Servers:
                 num_workers,
                 part,
                 Normalizing(num_moments, has_returns, int(start)),
+                self._resets(segments, initial, int(start), len(part)),
             )
             for part, start in zip(np.split(initial, starts[1:-1]), starts, strict=False)
         ]
 
+    def _resets(self, segments, initial, start: int, size: int) -> Resets:
+        found = resets.cut(segments, initial, (start, start + size))
+        return Resets(self.config, start, size, *found)
+
     def connect(self, worker: int) -> ParameterClient:
-        return ParameterClient(self.config.parameter_server, SESSION, worker, self.sizes)
+        whose = self.config.parameter_server, SESSION, worker, self.sizes
+        return ParameterClient(*whose, resets=self.config.resets)
 
     def pull(self, exchange: ParameterClient):
         requests = exchange.requests()

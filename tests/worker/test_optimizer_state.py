@@ -11,7 +11,7 @@ SLOTS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def assert_fresh(folder: pathlib.Path, shape: tuple[int, int]) -> None:
-    slots, steps = optimizer_state.load(folder, "adam", shape)
+    slots, steps, _ = optimizer_state.load(folder, "adam", shape)
     assert (slots.shape, slots.dtype, steps) == (shape, np.float32, 0)
     assert not slots.any()
 
@@ -19,7 +19,7 @@ def assert_fresh(folder: pathlib.Path, shape: tuple[int, int]) -> None:
 def test_what_was_saved_last_comes_back(tmp_path: pathlib.Path) -> None:
     optimizer_state.save(tmp_path, "adam", SLOTS, 7)
     optimizer_state.save(tmp_path, "adam", 2 * SLOTS, 8)
-    slots, steps = optimizer_state.load(tmp_path, "adam", (2, 3))
+    slots, steps, _ = optimizer_state.load(tmp_path, "adam", (2, 3))
     assert slots.dtype == np.float32
     assert slots.tolist() == (2 * SLOTS).tolist()
     assert steps == 8
@@ -28,7 +28,7 @@ def test_what_was_saved_last_comes_back(tmp_path: pathlib.Path) -> None:
 
 def test_no_slots_have_steps_too(tmp_path: pathlib.Path) -> None:
     optimizer_state.save(tmp_path, "adam", np.zeros((0, 3), np.float32), 7)
-    slots, steps = optimizer_state.load(tmp_path, "adam", (0, 3))
+    slots, steps, _ = optimizer_state.load(tmp_path, "adam", (0, 3))
     assert (slots.shape, steps) == ((0, 3), 7)
 
 
@@ -76,7 +76,7 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_the_old_file(
     monkeypatch.setattr(np, "savez", cut_off)
     with pytest.raises(KeyboardInterrupt):
         optimizer_state.save(tmp_path, "adam", 2 * SLOTS, 8)
-    slots, steps = optimizer_state.load(tmp_path, "adam", (2, 3))
+    slots, steps, _ = optimizer_state.load(tmp_path, "adam", (2, 3))
     assert (slots.tolist(), steps) == (SLOTS.tolist(), 7)
 
 
@@ -84,7 +84,7 @@ def test_slots_of_another_optimizer_are_not_used(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     optimizer_state.save(tmp_path, "adagrad", SLOTS, 7)
-    slots, steps = optimizer_state.load(tmp_path, "rmsprop", (2, 3))
+    slots, steps, _ = optimizer_state.load(tmp_path, "rmsprop", (2, 3))
     assert not slots.any()
     assert steps == 0
     assert "another network or optimizer" in capsys.readouterr().out
