@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server.store import ParameterStore
+from ps_dqn.state import Segment
 from ps_dqn.wire import bridge, messages
 from ps_dqn.wire.messages import Kind, PullRequest, PushHeader, Verdict
 from ps_dqn.worker.parameter_client import ParameterClient, Parameters
@@ -51,11 +52,12 @@ class Driver:
         num_ps: int,
         start: np.ndarray | None = None,
         num_workers: int = 1,
+        segments: Sequence[Segment] = (),
     ):
         start = initial() if start is None else start
         self._coordinator = coordinator
         self.store = ParameterStore(config, num_ps, num_workers)
-        self.store.create("run", start)
+        self.store.create("run", start, segments=segments)
         self._workers = [
             ParameterClient(config.parameter_server, self.store.session, i, self.store.sizes)
             for i in range(num_workers)

@@ -33,7 +33,7 @@ def make_closures(config, num_ps: int, num_workers: int):
     environment = environments.describe(config.environment)
     network = networks.build(config.network, config.value, environment, config.run.seed)
     store = ParameterStore(config, num_ps, num_workers)
-    store.create("run", network.initial, num_moments=network.num_moments)
+    store.create("run", network.initial, num_moments=network.num_moments, segments=network.segments)
     # Workers go on with the environments and the replay of a run that they know.
     run_id = secrets.token_hex(4)
     return store, Closures(config, environment, store, network, run_id)
