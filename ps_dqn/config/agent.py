@@ -79,7 +79,10 @@ class Network:
         needs={"noisy": (True,)},
     )
     recurrent_size: int = option(
-        0, "Units of an LSTM behind the encoder, as in R2D2; 0 has none (units).", low=0
+        0,
+        "Units of an LSTM behind the encoder, as in R2D2; with replay=rollout it runs along the "
+        "steps of each environment. 0 has none (units).",
+        low=0,
     )
 
 

@@ -238,10 +238,6 @@ def _check_rollout(config: Topics) -> None:
         ),
         "--munchausen=true": (not value.munchausen, "it has no target policy: leave it out"),
         "--value_rescaling=true": (not value.value_rescaling, "leave it out"),
-        f"--recurrent_size={config.network.recurrent_size}": (
-            not config.network.recurrent_size,
-            "recurrent networks learn from replayed sequences: leave it out",
-        ),
         f"--replay_memory={replay.replay_memory}": (
             not replay.replay_memory,
             "it keeps nothing: leave it out",
@@ -272,6 +268,14 @@ def _check_rollout(config: Topics) -> None:
             f"--local_updates={updates} times --update_period={period:g} is {env_steps:g} "
             f"environment steps a rollout, which {envs} environments do not divide: change one of "
             f"the three so that they do"
+        )
+    steps, units = int(env_steps // envs), config.network.recurrent_size
+    if units and learning.batch_size % steps:
+        raise UsageError(
+            f"--batch_size={learning.batch_size}: with --replay=rollout and "
+            f"--recurrent_size={units}, a multiple of the {steps} steps that each of {envs} "
+            f"environments makes in a rollout (--local_updates={updates} times "
+            f"--update_period={period:g}), for these are learned from as a whole"
         )
 
 

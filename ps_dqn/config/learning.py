@@ -18,7 +18,10 @@ class Learning:
     )
     n_step: int = option(5, "Length of the bootstrapped return (environment steps).", low=1)
     batch_size: int = option(
-        64, "Transitions in a minibatch; with recurrent_size, sequences (transitions).", low=1
+        64,
+        "Transitions in a minibatch; with recurrent_size, sequences, but with replay=rollout the "
+        "transitions of whole ones (transitions).",
+        low=1,
     )
     random_shift: int = option(
         0,

@@ -96,20 +96,20 @@ class Replay:
         20,
         "With recurrent_size: steps learned from in a sequence (environment steps).",
         low=1,
-        needs={"recurrent_size": ()},
+        needs={"replay": KEPT, "recurrent_size": ()},
     )
     sequence_period: int = option(
         10,
         "With recurrent_size: from one sequence's start to the next (environment steps).",
         low=1,
-        needs={"recurrent_size": ()},
+        needs={"replay": KEPT, "recurrent_size": ()},
     )
     burn_in: int = option(
         10,
         "With recurrent_size: steps before those, which only warm up the state (environment "
         "steps).",
         low=0,
-        needs={"recurrent_size": ()},
+        needs={"replay": KEPT, "recurrent_size": ()},
     )
     traces: str = option(
         "none",
@@ -117,14 +117,14 @@ class Replay:
         "(peng: Q(λ), Peng and Williams 1994), or as far as it was the greedy action (retrace, "
         "Munos et al. 2016).",
         choices=("none", "peng", "retrace"),
-        needs={"recurrent_size": (), "n_step": (1,)},
+        needs={"replay": KEPT, "recurrent_size": (), "n_step": (1,)},
     )
     sequence_lambda: float = option(
         0.9,
         "λ of traces: 0 bootstraps from the next state, 1 from the last of the sequence.",
         low=0.0,
         high=1.0,
-        needs={"traces": ("peng", "retrace"), "recurrent_size": (), "n_step": (1,)},
+        needs={"traces": ("peng", "retrace"), "replay": KEPT, "recurrent_size": (), "n_step": (1,)},
     )
 
     def check_traces(self, value: Value) -> None:

@@ -67,9 +67,10 @@ def make_gradient(config: Config, network: QNetwork, source: Source) -> Callable
 
 
 def _as_learned(batch: Batch, network: QNetwork, parameters: tf.Tensor) -> Batch:
-    """The batch, rewards as the network is to learn them; those that it observes stay."""
-    name = "rewards" if isinstance(batch, Rollout) else "returns"
-    return batch._replace(**{name: network.rewards(parameters, getattr(batch, name))})
+    """The batch, returns as the network is to learn them; rewards that it observes stay."""
+    if isinstance(batch, Rollout):
+        return batch  # whose returns are yet to be found
+    return batch._replace(returns=network.rewards(parameters, batch.returns))
 
 
 def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:

@@ -1,63 +1,26 @@
-"""How each kind of batch becomes the loss of one minibatch after the other.
+"""How what is replayed becomes the loss of one minibatch after the other.
 
 Shapes: M minibatches of B items each, L rows of a sequence and T of them learned from, K
 transitions in a minibatch (B, or B·T of sequences), F features, P parameters.
 """
 
-from typing import Any, NamedTuple, Protocol
-
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.learning import losses, targets
 from ps_dqn.learning.objectives import make
 from ps_dqn.learning.passes import Bootstrap, Outcomes, Pass
-from ps_dqn.networks import heads
+from ps_dqn.learning.rollouts import RecurrentRolloutSource, RolloutSource
+from ps_dqn.learning.source import MinibatchLoss, Source, merge, of_encoder, split
 from ps_dqn.networks.network import Parameters, QNetwork
-from ps_dqn.replay.batch import Rollout, Sequences, Transitions
-from ps_dqn.seeds import Purpose, derive
-
-
-class MinibatchLoss(NamedTuple):
-    """What one minibatch says."""
-
-    loss: tf.Tensor  # weighted mean, float32 []
-    errors: tf.Tensor  # of each item, for its priority, float32 [B]
-    q_value: tf.Tensor  # mean of the actions taken, float32 []
-
-
-class Source(Protocol):
-    """One kind of batch."""
-
-    def minibatch(self, batch: Any, index: tf.Tensor) -> Any:
-        """One minibatch of a batch."""
-
-    def prepare(self, parameters: Parameters, batch: Any, seed: tf.Tensor) -> Any:
-        """What the bootstrapping network says of all minibatches, leading dimension M."""
-
-    def loss(
-        self,
-        parameters: Parameters,
-        minibatch: Any,
-        prepared: Any,
-        seed: tf.Tensor,
-        epsilon: tf.Tensor,
-    ) -> MinibatchLoss:
-        """The loss of one minibatch.
-
-        Args:
-            parameters: the online network's, float32 [P].
-            minibatch: what `minibatch` returned.
-            prepared: its part of what `prepare` returned.
-            seed: of noise and random quantiles, int32 [2].
-            epsilon: of the policy that acts, float32 [].
-        """
+from ps_dqn.replay.batch import Sequences, Transitions
+from ps_dqn.seeds import Purpose
 
 
 def make_source(config: Config, network: QNetwork) -> Source:
     """The kind of batch that the configuration names."""
     if config.replay.replay == "rollout":
-        return RolloutSource(config, network)
+        kind = RecurrentRolloutSource if network.state_size else RolloutSource
+        return kind(config, network)
     if network.state_size:
         return SequenceSource(config, network)
     return TransitionSource(config, network)
@@ -77,16 +40,16 @@ class TransitionSource:
     def prepare(self, parameters: Parameters, batch: Transitions, seed: tf.Tensor) -> Bootstrap:
         """The target network's part of all minibatches in one pass: it is the same for all."""
         shape = batch.actions.shape  # [M, B]
-        noise_seed = _of_encoder(seed, Purpose.TARGET)
-        following = _merge(batch.next_observations)
+        noise_seed = of_encoder(seed, Purpose.TARGET)
+        following = merge(batch.next_observations)
         next_features = self._network.features(parameters, following, noise_seed)
         features = next_features
         if self._is_munchausen:
-            features = self._network.features(parameters, _merge(batch.observations), noise_seed)
-        masks = _merge(batch.masks), _merge(batch.next_masks)
+            features = self._network.features(parameters, merge(batch.observations), noise_seed)
+        masks = merge(batch.masks), merge(batch.next_masks)
         target = Pass(parameters, features, next_features, seed, *masks)
-        bootstrap = self._objective.bootstrap(target, _merge(batch.actions))
-        return Bootstrap(*(_split(each, shape) for each in bootstrap))
+        bootstrap = self._objective.bootstrap(target, merge(batch.actions))
+        return Bootstrap(*(split(each, shape) for each in bootstrap))
 
     def loss(
         self,
@@ -100,9 +63,9 @@ class TransitionSource:
         next_features = None
         if self._is_double:
             frozen = tf.nest.map_structure(tf.stop_gradient, parameters)
-            following, noise_seed = minibatch.next_observations, _of_encoder(seed, Purpose.SELECTOR)
+            following, noise_seed = minibatch.next_observations, of_encoder(seed, Purpose.SELECTOR)
             next_features = self._network.features(frozen, following, noise_seed)
-        noise_seed = _of_encoder(seed, Purpose.ONLINE)
+        noise_seed = of_encoder(seed, Purpose.ONLINE)
         features = self._network.features(parameters, minibatch.observations, noise_seed)
         masks = minibatch.masks, minibatch.next_masks
         online = Pass(parameters, features, next_features, seed, *masks)
@@ -136,12 +99,12 @@ class SequenceSource:
     def prepare(self, parameters: Parameters, batch: Sequences, seed: tf.Tensor) -> Bootstrap:
         """The target network's part of all minibatches, along all sequences at once."""
         shape = batch.returns.shape  # [M, B, T]
-        merged = Sequences(*(_merge(array) for array in batch))
-        noise_seed = _of_encoder(seed, Purpose.TARGET)
+        merged = Sequences(*(merge(array) for array in batch))
+        noise_seed = of_encoder(seed, Purpose.TARGET)
         features = self._features(parameters, merged, noise_seed)  # [M·B, L - burn_in, F]
         target = Pass(parameters, *self._cut(features, merged), seed, *self._masks(merged))
         bootstrap = self._objective.bootstrap(target, self._trained_actions(merged))
-        return Bootstrap(*(_split(each, shape) for each in bootstrap))
+        return Bootstrap(*(split(each, shape) for each in bootstrap))
 
     def loss(
         self,
@@ -152,26 +115,26 @@ class SequenceSource:
         epsilon: tf.Tensor,
     ) -> MinibatchLoss:
         """The mean over steps; a sequence's error is 0.9 of its largest and 0.1 of their mean."""
-        noise_seed = _of_encoder(seed, Purpose.ONLINE)
+        noise_seed = of_encoder(seed, Purpose.ONLINE)
         along = self._features(parameters, minibatch, noise_seed)
         features, following = self._cut(along, minibatch)
         if self._is_double and self._is_noisy:  # what chooses has noise of its own
-            noise_seed = _of_encoder(seed, Purpose.SELECTOR)
+            noise_seed = of_encoder(seed, Purpose.SELECTOR)
             along = self._features(parameters, minibatch, noise_seed)
             following = self._cut(along, minibatch)[1]
         next_features = tf.stop_gradient(following) if self._is_double else None
         online = Pass(parameters, features, next_features, seed, *self._masks(minibatch))
         outcomes = Outcomes(
             self._trained_actions(minibatch),
-            _merge(minibatch.returns),
-            _merge(minibatch.discounts),
+            merge(minibatch.returns),
+            merge(minibatch.discounts),
             continues=self._continues(minibatch) if self._traces else None,
         )
-        bootstrap = Bootstrap(*(_merge(each) for each in prepared))
+        bootstrap = Bootstrap(*(merge(each) for each in prepared))
         found = self._objective.losses(online, outcomes, bootstrap, epsilon)
-        weights = _merge(minibatch.weights)  # [B·T]
+        weights = merge(minibatch.weights)  # [B·T]
         counts = tf.cast(minibatch.weights > 0, tf.float32)  # [B, T]
-        errors = _split(found.error, minibatch.returns.shape) * counts
+        errors = split(found.error, minibatch.returns.shape) * counts
         mean = tf.reduce_sum(errors, -1) / tf.maximum(tf.reduce_sum(counts, -1), 1.0)
         error = self._LARGEST * tf.reduce_max(errors, -1) + (1 - self._LARGEST) * mean
         return MinibatchLoss(
@@ -214,11 +177,11 @@ class SequenceSource:
     def _masks(self, batch: Sequences) -> tuple[tf.Tensor, tf.Tensor]:
         """Of the rows learned from, and of their bootstrap rows, bool [B·T, A] each."""
         trained = batch.masks[:, self._burn_in : self._burn_in + self._length]
-        return _merge(trained), _merge(tf.gather(batch.masks, batch.bootstraps, batch_dims=1))
+        return merge(trained), merge(tf.gather(batch.masks, batch.bootstraps, batch_dims=1))
 
     def _trained_actions(self, batch: Sequences) -> tf.Tensor:
         """Of the rows learned from, int32 [B·T]."""
-        return _merge(batch.actions[:, self._burn_in : self._burn_in + self._length])
+        return merge(batch.actions[:, self._burn_in : self._burn_in + self._length])
 
     def _cut(self, features: tf.Tensor, batch: Sequences) -> tuple[tf.Tensor, tf.Tensor]:
         """Features of the rows learned from, and of their bootstrap rows, [B·T, F] each."""
@@ -226,70 +189,4 @@ class SequenceSource:
         # A product with one-hot rows, for its dense gradient.
         is_bootstrap = tf.one_hot(batch.bootstraps - self._burn_in, rows)  # [B, T, rows]
         following = tf.matmul(is_bootstrap, features)  # [B, T, F]
-        return _merge(features[:, : self._length]), _merge(following)
-
-
-class RolloutSource:
-    """The steps just made, moved towards their λ-returns (PQN, Gallici et al. 2024)."""
-
-    def __init__(self, config: Config, network: QNetwork):
-        self._network, self._value = network, config.value
-        self._lambda = config.replay.trace_lambda
-
-    def minibatch(self, batch: Rollout, index: tf.Tensor) -> Rollout:
-        """The steps that the rollout's order names."""
-        order = batch.order[index]
-        picked = (tf.gather(_merge(array), order) for array in batch[:-1])
-        return Rollout._make((*picked, order))
-
-    def prepare(self, parameters: Parameters, batch: Rollout, seed: tf.Tensor) -> tf.Tensor:
-        """The λ-returns of all steps in the order they are learned from, float32 [M, B]."""
-        shape = batch.actions.shape  # [T, E]
-        noise_seed = derive(seed, Purpose.TARGET)
-        following = _merge(batch.next_observations)
-        encoder_seed = _of_encoder(seed, Purpose.TARGET)
-        next_features = self._network.features(parameters, following, encoder_seed)
-        q_values = self._network.outputs(parameters, next_features, noise_seed)  # [T·E, A]
-        q_values = heads.only_allowed(q_values, _merge(batch.next_masks))
-        returns = targets.lambda_returns(
-            batch.rewards,
-            batch.discounts,
-            _split(tf.reduce_max(q_values, -1), shape),
-            batch.continues,
-            self._lambda,
-        )
-        return tf.gather(_merge(returns), batch.order)
-
-    def loss(
-        self,
-        parameters: Parameters,
-        minibatch: Rollout,
-        prepared: tf.Tensor,
-        seed: tf.Tensor,
-        epsilon: tf.Tensor,
-    ) -> MinibatchLoss:
-        """The mean over steps, of which resets have no weight."""
-        noise_seed, encoder_seed = derive(seed, Purpose.ONLINE), _of_encoder(seed, Purpose.ONLINE)
-        features = self._network.features(parameters, minibatch.observations, encoder_seed)
-        outputs = self._network.outputs(parameters, features, noise_seed)
-        chosen = losses.chosen_values(outputs, minibatch.actions)  # [B]
-        errors = prepared - chosen
-        loss = losses.regression(errors, self._value)
-        mean = tf.reduce_mean(minibatch.weights * loss)
-        return MinibatchLoss(mean, tf.abs(errors), tf.reduce_mean(chosen))
-
-
-def _of_encoder(seed: tf.Tensor, network: Purpose) -> tf.Tensor:
-    """The seed of a network's encoder, whose head has `derive(seed, network)`."""
-    return derive(derive(seed, network), Purpose.ENCODER)
-
-
-def _merge(array: tf.Tensor) -> tf.Tensor:
-    """The first two dimensions as one."""
-    shape = array.shape
-    return tf.reshape(array, [shape[0] * shape[1], *shape[2:]])
-
-
-def _split(array: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
-    """The first dimension as several."""
-    return tf.reshape(array, [*shape, *array.shape[1:]])
+        return merge(features[:, : self._length]), merge(following)

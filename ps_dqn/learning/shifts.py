@@ -3,7 +3,8 @@
 Yarats et al. 2021, arXiv:2004.13649: what a network says of an image must not hang on single
 pixels, and a minibatch is then never seen twice.
 
-Shapes: N items, each an observation or a sequence of L of them. Observations have height H and
+Shapes: N items, each an observation or a sequence of L of them; M minibatches of B items; T steps
+of E environments. Observations have height H and
 width W where `specification.image_axes` says; the frames of a stack are shifted alike.
 """
 
@@ -12,7 +13,7 @@ import math
 import tensorflow as tf
 
 from ps_dqn.environments import specification
-from ps_dqn.replay.batch import Batch, Sequences
+from ps_dqn.replay.batch import Batch, Rollout, Sequences
 from ps_dqn.seeds import Purpose, derive
 
 
@@ -20,10 +21,12 @@ def shifted_batch(batch: Batch, most: int, seed: tf.Tensor) -> Batch:
     """The batch with every image shifted; those of a sequence all by the same.
 
     Args:
-        batch: whose observations are images, [M, B, …] or [M, B, L, …].
+        batch: whose observations are images, [M, B, …], [M, B, L, …] or [T, E, …].
         most: pixels that an image may be shifted by, each way.
         seed: of the push, int32 [2].
     """
+    if isinstance(batch, Rollout) and batch.states.shape[1]:
+        return _shifted_sequences(batch, most, derive(seed, Purpose.SHIFTS))
     is_sequence = isinstance(batch, Sequences)
     fields = {"observations": Purpose.SHIFTS, "next_observations": Purpose.NEXT_SHIFTS}
     moved = {}
@@ -36,6 +39,15 @@ def shifted_batch(batch: Batch, most: int, seed: tf.Tensor) -> Batch:
             found = shifted(tf.reshape(images, shape), most, derive(seed, purpose))
             moved[name] = tf.reshape(found, images.shape)
     return batch._replace(**moved)
+
+
+def _shifted_sequences(rollout: Rollout, most: int, seed: tf.Tensor) -> Rollout:
+    """A recurrent network's, which sees the images of an environment one after the other."""
+    both = tf.concat([rollout.observations, rollout.next_observations], axis=0)  # [2T, E, …]
+    swap = [1, 0, *range(2, both.shape.rank)]
+    found = tf.transpose(shifted(tf.transpose(both, swap), most, seed), swap)
+    observations, following = tf.split(found, 2)
+    return rollout._replace(observations=observations, next_observations=following)
 
 
 def shifted(images: tf.Tensor, most: int, seed: tf.Tensor) -> tf.Tensor:

@@ -9,7 +9,7 @@ state, A actions, N atoms or quantiles, P parameters.
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import keras
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.networks import branches, custom, heads, inputs, segments, torsos
+from ps_dqn.networks import branches, custom, heads, inputs, segments, torsos, unrolling
 from ps_dqn.networks.convolutions import PatchConvolution
 from ps_dqn.networks.layers import LSTM, Factory, run
 from ps_dqn.networks.standardized import Standardized
@@ -148,20 +148,42 @@ class QNetwork:
         Returns:
             Features for `outputs`, [B, L, F], and the state after the last step, [B, S].
         """
-        rows, length = tf.shape(observations)[0], observations.shape[1]
-        flat = tf.reshape(observations, [-1, *observations.shape[2:]])
         with self._holding(parameters):
-            features = self._encode(flat, noise)  # [B·L, F]
+            features = self._encode_along(observations, noise)  # [B, L, F]
             if self._lstm is None:
-                return tf.reshape(features, [rows, length, features.shape[-1]]), state
-            memory, last = tf.split(state, [2 * self._lstm.units, 2], axis=-1)
-            steps = tf.stack([tf.cast(actions + 1, tf.float32), rewards], axis=-1)  # [B, L, 2]
-            before = tf.concat([last[:, tf.newaxis], steps[:, :-1]], axis=1)
-            before = tf.where(starts[:, :, tf.newaxis], 0.0, before)
-            projected = self._lstm.project(features, tf.reshape(before, [-1, 2]))
-            projected = tf.reshape(projected, [rows, length, projected.shape[-1]])
-            hidden, memory = _advance_along(self._lstm, projected, starts, memory)
-            return hidden, tf.concat([memory, steps[:, -1]], axis=-1)
+                return features, state
+            states = unrolling.states(self._lstm, features, starts, actions, rewards, state)
+        return states[..., : self._lstm.units], states[:, -1]
+
+    def following(
+        self,
+        parameters: Parameters,
+        next_observations: tf.Tensor,
+        along: Sequence[tf.Tensor],
+        noise: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Features of what each step of sequences led to, as the LSTM reads it after that step.
+
+        Where an episode ends that is not the next step, which may begin another.
+
+        Args:
+            parameters: float32 [P], of a recurrent network.
+            next_observations: [B, L, …].
+            along: what `unroll` is given: observations, starts, actions, rewards and a state.
+            noise: as for `unroll`.
+
+        Returns:
+            Features for `outputs`, [B, L, F].
+        """
+        assert self._lstm is not None, "others read every observation by itself"
+        observations, *steps = along
+        with self._holding(parameters):
+            features = self._encode_along(observations, noise)
+            states = unrolling.states(self._lstm, features, *steps)
+            following = self._encode_along(next_observations, noise)
+            flat = (tf.reshape(each, [-1, each.shape[-1]]) for each in (following, states))
+            found, _ = self._lstm(*flat)  # [B·L, F]
+        return tf.reshape(found, [-1, states.shape[1], self._lstm.units])
 
     def outputs(
         self,
@@ -245,6 +267,11 @@ class QNetwork:
         given = inputs.given(observations, self._environment)
         return run(self._encoder, self._standardized(given), noise)
 
+    def _encode_along(self, observations: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
+        """Of sequences, [B, L, F]."""
+        features = self._encode(tf.reshape(observations, [-1, *observations.shape[2:]]), noise)
+        return tf.reshape(features, [-1, observations.shape[1], features.shape[-1]])
+
     def _connect(self) -> keras.Model:
         observations = inputs.as_keras(self._environment)
         features = run(self._encoder, self._standardized(observations), None)
@@ -273,27 +300,3 @@ class QNetwork:
 def _convolves(layer: keras.layers.Layer) -> bool:
     # Keras has a dozen kinds, without a public class that all are.
     return "Conv" in type(layer).__name__ and not isinstance(layer, PatchConvolution)
-
-
-def _advance_along(
-    lstm: LSTM, projected: tf.Tensor, starts: tf.Tensor, memory: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The LSTM along [B, L, 4U]: its outputs [B, L, U] and its memory after the last step."""
-    length = projected.shape[1]
-    # A loop compiles in a time that does not depend on L, and reads and writes of arrays have
-    # gradients that touch one step only.
-    inputs = tf.TensorArray(tf.float32, length).unstack(tf.transpose(projected, [1, 0, 2]))
-    hidden = tf.TensorArray(tf.float32, length, element_shape=[projected.shape[0], lstm.units])
-    continues = tf.transpose(1.0 - tf.cast(starts, tf.float32))[:, :, None]  # [L, B, 1]
-
-    def step(i: tf.Tensor, memory: tf.Tensor, hidden: tf.TensorArray) -> tuple:
-        memory = lstm.advance(inputs.read(i), memory * continues[i])
-        return i + 1, memory, hidden.write(i, memory[:, : lstm.units])
-
-    _, memory, hidden = tf.while_loop(
-        lambda i, *_: i < length,
-        step,
-        (tf.constant(0), memory, hidden),
-        maximum_iterations=length,  # XLA needs it to differentiate the loop
-    )
-    return tf.transpose(hidden.stack(), [1, 0, 2]), memory

@@ -54,7 +54,11 @@ class Sequences(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """T steps of E environments, and the order in which they are learned from."""
+    """T steps of E environments, and the order in which they are learned from.
+
+    Of a recurrent network an environment's steps are one sequence, which is learned from as a
+    whole: B is then a multiple of T, and `order` has all steps of one after all of another.
+    """
 
     observations: Annotated[np.ndarray, "observation T E"]
     actions: Annotated[np.ndarray, "int32 T E"]
@@ -64,6 +68,8 @@ class Rollout(NamedTuple):
     next_masks: Annotated[np.ndarray, "bool T E A"]
     continues: Annotated[np.ndarray, "float32 T E"]  # 1 where the next step continues the episode
     weights: Annotated[np.ndarray, "float32 T E"]  # 0 where the step was a reset
+    starts: Annotated[np.ndarray, "bool T E"]  # a state is reset before it; never of the first
+    states: Annotated[np.ndarray, "float32 E S"]  # the recurrent state before the first step
     order: Annotated[np.ndarray, "int32 M B"]  # steps as t·E + e; every T·E of them all steps once
 
 
@@ -109,6 +115,7 @@ def batch_specs(
     item = capacity.item(config)
     sizes = {"M": config.parameter_server.local_updates, "B": config.learning.batch_size}
     sizes |= {"A": environment.mask_size, "D": int(bool(config.demonstrations.demonstrations))}
+    sizes |= {"S": config.state_size}
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout
@@ -116,7 +123,7 @@ def batch_specs(
         sizes |= {"T": config.vector_steps_per_rollout, "E": envs}
     elif item.sequence_length:
         kind = Sequences
-        sizes |= {"T": item.sequence_length, "L": item.span, "S": config.state_size}
+        sizes |= {"T": item.sequence_length, "L": item.span}
     shape, dtype = environment.observation_shape, environment.observation_dtype
     return kind, field_specs(kind, sizes, shape, dtype)
 

@@ -112,6 +112,7 @@ def make_memory(
             environment.observation_shape,
             environment.observation_dtype,
             environment.mask_size,
+            config.state_size,
             config.learning.gamma,
             rng,
         )

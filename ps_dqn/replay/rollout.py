@@ -1,6 +1,6 @@
 """The steps a worker has just made, to learn from at once and forget (PQN, arXiv:2407.04811).
 
-Shapes: T vector steps, E environments, M minibatches of B steps each.
+Shapes: T vector steps, E environments, M minibatches of B steps each, S numbers of recurrent state.
 """
 
 import numpy as np
@@ -20,6 +20,7 @@ class RolloutBuffer(Memory):
         observation_shape: tuple[int, ...],
         observation_dtype: np.dtype,
         mask_size: int,
+        state_size: int,
         gamma: float,
         rng: np.random.Generator,
     ):
@@ -31,14 +32,16 @@ class RolloutBuffer(Memory):
             observation_shape: of one observation.
             observation_dtype: as observations are stored.
             mask_size: truth values of a mask of actions.
+            state_size: S; above 0, each environment's steps are kept together as a sequence.
             gamma: discount per environment step.
             rng: its own generator.
         """
-        sizes = {"T": steps, "E": num_envs, "A": mask_size}
+        sizes = {"T": steps, "E": num_envs, "A": mask_size, "S": state_size}
         sizes |= {"M": 0, "B": 0}  # the order comes with a sample
         self._specs = field_specs(Rollout, sizes, observation_shape, observation_dtype)
         self._steps, self._num_envs = steps, num_envs
-        self._gamma = gamma
+        self._is_recurrent, self._gamma = state_size > 0, gamma
+        self._begins = np.zeros(num_envs, np.bool_)  # the next step, an episode
         self._rng = rng
         self._rollout = self._allocate()
         self._made = 0
@@ -67,6 +70,10 @@ class RolloutBuffer(Memory):
         t, rollout = self._made, self._rollout
         if t:
             rollout.continues[t - 1, step.failed_envs] = 0  # cut off there
+            rollout.starts[t] = self._begins
+        else:
+            rollout.starts[0] = False  # the state is that of an episode's beginning already
+            rollout.states[:] = 0 if step.states is None else step.states
         rollout.observations[t] = step.observations
         rollout.actions[t] = step.actions
         rollout.rewards[t] = step.rewards
@@ -78,6 +85,8 @@ class RolloutBuffer(Memory):
             rollout.next_masks[t, step.final_envs] = step.final_masks
         rollout.continues[t] = ~(step.terminated | step.truncated)
         rollout.weights[t] = step.is_transition
+        self._begins = ~step.is_transition
+        self._begins[step.final_envs] = True
         self._made += 1
 
     def sample(self, minibatches: int, batch_size: int, progress: float = 0.0) -> Rollout:
@@ -93,9 +102,16 @@ class RolloutBuffer(Memory):
         rollout = self._rollout
         rollout.continues[-1] = 0
         epochs = minibatches * batch_size // self.size
-        order = np.concatenate([self._rng.permutation(self.size) for _ in range(epochs)])
+        order = np.concatenate([self._shuffled() for _ in range(epochs)])
         self._rollout, self._made = self._allocate(), 0
         return rollout._replace(order=order.astype(np.int32).reshape(minibatches, batch_size))
+
+    def _shuffled(self) -> np.ndarray:
+        """Every step once, int [T·E]; those of a sequence one after the other."""
+        if not self._is_recurrent:
+            return self._rng.permutation(self.size)
+        envs = self._rng.permutation(self._num_envs)
+        return (envs[:, None] + self._num_envs * np.arange(self._steps)).ravel()
 
     def _allocate(self) -> Rollout:
         return Rollout(**{name: np.empty(*spec) for name, spec in self._specs.items()})

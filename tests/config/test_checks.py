@@ -56,6 +56,7 @@ def default_of(name: str) -> str:
         ({"sequence_length": 8}, "recurrent_size"),
         ({"sequence_period": 8}, "recurrent_size"),
         ({"burn_in": 0}, "recurrent_size"),
+        ({"burn_in": 0, "recurrent_size": 8, **ROLLOUT}, "replay=uniform or prioritized or recent"),
         ({"learning_rate_end": 0.5, **CONSTANT}, CHANGING.format("learning_rate")),
         ({"learning_rate_decay_steps": 5, **CONSTANT}, CHANGING.format("learning_rate")),
         ({"epsilon_end": 0.5, **CONSTANT}, CHANGING.format("epsilon")),
@@ -204,7 +205,6 @@ def test_steps_of_a_push_need_not_be_whole_where_experience_is_kept() -> None:
         ({"value_distribution": "c51"}, "it learns expected returns: leave it out"),
         ({"munchausen": True}, "it has no target policy: leave it out"),
         ({"value_rescaling": True}, "leave it out"),
-        ({"recurrent_size": 8}, "recurrent networks learn from replayed sequences: leave it out"),
         ({"replay_memory": "1GiB"}, "it keeps nothing: leave it out"),
         ({"replay_files": True}, "it keeps nothing: leave it out"),
         ({"replay_compression": "lz4"}, "it keeps nothing: leave it out"),
@@ -224,6 +224,16 @@ def test_steps_of_a_rollout_that_are_not_learned_from_equally_often() -> None:
         "learned from batch_size / update_period times)"
     )
     Config.from_values({**ROLLOUT, "batch_size": 16, "update_period": 8})
+
+
+def test_minibatches_of_parts_of_sequences() -> None:
+    values = {"recurrent_size": 8, "num_envs": 4, "local_updates": 6, "update_period": 2}
+    assert refused(**ROLLOUT, **values, batch_size=4) == (
+        "--batch_size=4: with --replay=rollout and --recurrent_size=8, a multiple of the 3 steps "
+        "that each of 4 environments makes in a rollout (--local_updates=6 times "
+        "--update_period=2), for these are learned from as a whole"
+    )
+    Config.from_values({**ROLLOUT, **values, "batch_size": 6})
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "munchausen_iqn": {"value_distribution": "iqn", "munchausen": True, "double_dqn": False},
     "r2d2": SEQUENCES,
     "pqn": PQN,
+    "recurrent_pqn": {"recurrent_size": 2} | PQN,
 }
 
 
@@ -80,7 +81,7 @@ def test_each_observation_comes_with_its_mask(env_id: str, autoreset: str) -> No
     ("kind", "autoreset"),
     [
         *((kind, "NextStep") for kind in KINDS),
-        *((kind, "SameStep") for kind in ("dqn", "r2d2", "pqn")),
+        *((kind, "SameStep") for kind in ("dqn", "r2d2", "pqn", "recurrent_pqn")),
     ],
 )
 def test_no_action_is_taken_that_is_not_allowed(kind: str, autoreset: str) -> None:

@@ -125,6 +125,20 @@ def test_all_observations_of_a_batch_are_shifted_and_nothing_else(
     assert len(set(map(tuple, kinds.values()))) == len(kinds), "each its own"
 
 
+def test_images_of_a_recurrent_rollout_are_shifted_alike() -> None:
+    options = {"recurrent_size": 2, "update_period": 6, "batch_size": 12}  # four steps of three
+    _, batch = batch_for(**PQN | options)
+    assert isinstance(batch, Rollout)
+    found = shifts.shifted_batch(tf.nest.map_structure(tf.constant, batch), 2, SEED)
+    by: list[set[tuple[int, int]]] = [set(), set(), set()]
+    for name in ("observations", "next_observations"):
+        before, after = getattr(batch, name), getattr(found, name).numpy()
+        for t, env in np.ndindex(4, 3):
+            by[env].add(shift_of(after[t, env], before[t, env]))
+    assert [len(each) for each in by] == [1, 1, 1]
+    assert len(set.union(*by)) > 1
+
+
 @pytest.mark.parametrize("compiled", ["none", "update"])
 def test_the_learner_learns_from_shifted_images(compiled: str) -> None:
     options = {"optimizer": "sgd", "jit_compile": compiled}

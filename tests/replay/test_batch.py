@@ -35,6 +35,7 @@ KINDS: dict[str, tuple[dict[str, Any], type[Batch], int]] = {
     "demonstrations": ({"n_step": 2, "demonstrations": "shown.npz"}, Transitions, 20),
     "sequences": ({"n_step": 2, **SEQUENCES}, Sequences, 20),
     "rollout": (ROLLOUT, Rollout, 4),
+    "recurrent_rollout": ({"recurrent_size": 7, **ROLLOUT}, Rollout, 4),
 }
 
 
@@ -51,7 +52,7 @@ def step(state_size: int) -> Step:
         next_observations=observations,
         final_envs=np.zeros(0, np.int64),
         final_observations=observations[:0],
-        states=np.ones((ENVS, state_size), np.float32),
+        states=np.ones((ENVS, state_size), np.float32) if state_size else None,
     )
 
 

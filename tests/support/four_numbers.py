@@ -65,6 +65,9 @@ class Memory:
     def q_values(self, outputs: Any) -> tf.Tensor:
         return outputs
 
+    def rewards(self, parameters: Any, rewards: Any) -> tf.Tensor:
+        return rewards
+
 
 def tensors(batch: Any) -> Any:
     return type(batch)(*map(tf.constant, batch))

@@ -26,6 +26,17 @@ RECURRENT = {
     "sequence_period": 2,
     "batch_size": 100,
 }
+ROLLOUT = {
+    "replay": "rollout",
+    "target_update_period": 0,
+    "double_dqn": False,
+    "update_period": 3,
+    "batch_size": 6,
+    "epsilon_start": 0.0,
+    "epsilon_end": 0.0,
+    "min_replay_size": Config().replay.min_replay_size,
+    "replay_capacity": None,
+}
 
 
 def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
@@ -58,6 +69,33 @@ def test_recurrent_states_go_on_within_an_episode_and_begin_anew_with_the_next(
     assert (drawn.states[..., :4] == drawn.observations[:, :, 0, 1:]).all()
     assert len(np.unique(drawn.states[..., :4])) == LENGTH + 1
     assert (drawn.starts == (drawn.observations[..., 1] == 0)).all()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+def test_states_of_rollouts_are_those_acted_with(config: Environment) -> None:
+    values = dataclasses.asdict(config) | {
+        "num_envs_per_worker": 3, "local_updates": 2, "recurrent_size": 2, "n_step": 1,
+    }  # fmt: skip
+    values |= ROLLOUT | {"update_period": 6, "batch_size": 12}  # four steps of three environments
+    worker = Actor(Config.from_values(values), worker=0)
+    for _ in range(12):
+        _, before, _ = worker.acting
+        for _ in range(4):
+            # The state that an LSTM would have which counts steps.
+            worker.step(np.ones(3, np.int32), worker.acting[1] + 1, 0.0)
+        rollout = worker.memory.sample(2, 12)
+        assert isinstance(rollout, Rollout)
+        times = rollout.observations[..., 2]
+        assert (rollout.states == before).all()
+        assert (rollout.states[:, :4] == times[0][:, None]).all()
+        # After an episode that was left already, and after a reset that was a step of its own.
+        assert (rollout.starts[1:] == (times[1:] == 0)).all()
+        assert not rollout.starts[0].any(), "its state is that of a beginning"
+        for order in rollout.order:
+            steps = order.reshape(3, 4)
+            assert (steps == steps[:, :1] + 3 * np.arange(4)).all(), "whole sequences"
+            assert sorted(steps[:, 0].tolist()) == [0, 1, 2]
+    worker.close()
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
@@ -191,19 +229,6 @@ def test_recent_steps_are_drawn_more_often(opened: Open) -> None:
     assert newest["uniform"] + 2 < newest["wide"] < newest["recent"] - 5
 
 
-ROLLOUT = {
-    "replay": "rollout",
-    "target_update_period": 0,
-    "double_dqn": False,
-    "update_period": 3,
-    "batch_size": 6,
-    "epsilon_start": 0.0,
-    "epsilon_end": 0.0,
-    "min_replay_size": Config().replay.min_replay_size,
-    "replay_capacity": None,
-}
-
-
 def test_rollouts_are_the_steps_since_the_last_push(opened: Open) -> None:
     assert SMALL["n_step"] == 1
     worker = opened(**ROLLOUT)  # 3 steps of 2 environments for 2 updates of 6
@@ -225,3 +250,23 @@ def test_rollouts_are_the_steps_since_the_last_push(opened: Open) -> None:
     assert times == [0, 1, 2, 3, 4, 0]
     assert (real == [[True] * 2, [False] * 2, [True] * 2]).all()
     assert worker.report().replay_size == 6
+
+
+def test_recurrent_rollouts_come_with_the_states_that_were_acted_with(opened: Open) -> None:
+    worker = opened(**ROLLOUT, recurrent_size=1)  # 3 steps of 2 environments for 2 updates of 6
+    first = []
+    for action in (1, 2):
+        pulled = worker.pull()
+        acting = pulled.acting
+        first.append(acting.state[0].tolist())
+        while acting.should_act:
+            acted = Acted(np.full(2, action, np.int32), acting.state + 1)
+            acting = worker.within("step", *acted)
+        rollout = worker.sample().batch
+        assert isinstance(rollout, Rollout)
+        assert rollout.states[0].tolist() == first[-1]
+        assert rollout.starts.any(axis=1).tolist() == [False, False, action == 2]
+        worker.pack(0.0)
+        worker.push()
+    # Three steps counted, action 1 counted from 1, and what it paid.
+    assert first == [[0, 0, 0, 0], [3, 3, 2, 1]]
