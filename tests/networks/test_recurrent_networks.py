@@ -82,6 +82,25 @@ def test_acting_step_by_step_is_the_unrolled_policy() -> None:
     np.testing.assert_allclose(last, state, rtol=1e-5, atol=1e-6)
 
 
+def test_what_a_step_led_to_is_read_after_it_whatever_comes_next() -> None:
+    built = build(RECURRENT)
+    parameters, along, state = sequences(built)
+    seen, starts, actions, rewards = along
+    built.assign(parameters.numpy())
+    led_to = observations(VECTOR, 4, 5)[2:]  # none of those that come next
+    found = built.following(parameters, led_to, (*along, state))
+    before, after = (
+        built.features(parameters, each.reshape(10, 4)).numpy().reshape(2, 5, 6)
+        for each in (seen, led_to)
+    )
+    for step in range(5):
+        state = np.where(starts[:, step, None], 0, state)
+        _, memory = lstm(built, before[:, step], state)
+        state = done(memory, actions[:, step], rewards[:, step])
+        expected, _ = lstm(built, after[:, step], state)
+        np.testing.assert_allclose(found[:, step], expected, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("number", [6, 7], ids=["action", "reward"])
 def test_the_last_step_is_read_until_an_episode_begins(number: int) -> None:
     built = build(RECURRENT)
