@@ -162,7 +162,7 @@ class QNetwork:
         along: Sequence[tf.Tensor],
         noise: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Features of what each step of sequences led to, as the LSTM reads it after that step.
+        """Features [B, L, F] of what each step led to, as the LSTM reads it after that step.
 
         Where an episode ends that is not the next step, which may begin another.
 
@@ -171,9 +171,6 @@ class QNetwork:
             next_observations: [B, L, …].
             along: what `unroll` is given: observations, starts, actions, rewards and a state.
             noise: as for `unroll`.
-
-        Returns:
-            Features for `outputs`, [B, L, F].
         """
         assert self._lstm is not None, "others read every observation by itself"
         observations, *steps = along
