@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 from support import processes as real
+from support import warm
 from support.processes import Processes
 from support.programs import RUN_SECONDS, processes_that_mention, run_python
 
@@ -79,21 +80,40 @@ def coordinator():
         getattr(host, "close", host.leave)()  # a worker would wait for its closure
 
 
-@pytest.fixture
-def coordinate(tmp_path: pathlib.Path) -> Iterator[object]:
-    """Runs `python -m ps_dqn.coordinator` into a run directory of a given name."""
+class Coordinate:
+    """Runs `python -m ps_dqn.coordinator` into run directories of given names, in a folder."""
 
-    def run(
-        name: str, *flags: str, seconds: float = RUN_SECONDS
+    def __init__(self, folder: pathlib.Path):
+        self._folder = folder
+
+    def __call__(
+        self, name: str, *flags: str, seconds: float = RUN_SECONDS, is_fresh: bool = False
     ) -> tuple[pathlib.Path, subprocess.CompletedProcess[str]]:
-        folder = tmp_path / name
-        arguments = ["-m", "ps_dqn.coordinator", f"--run_dir={folder}", *flags]
-        ended = run_python(arguments, tmp_path, seconds)
+        """The run directory, and how the command ended; `is_fresh`: in an interpreter of its own.
+
+        Otherwise it is spared the import of TensorFlow (see `warm`).
+        """
+        folder = self._folder / name
+        words = ["ps_dqn.coordinator", f"--run_dir={folder}", *flags]
+        if is_fresh:
+            ended = run_python(["-m", *words], self._folder, seconds)
+        else:
+            ended = warm.run_module(words, self._folder, seconds)
         # The command itself must have ended its tasks, not merely their lifelines.
         assert processes_that_mention(f"--run_dir={folder}") == []
         return folder, ended
 
-    return run
+
+@pytest.fixture
+def coordinate(tmp_path: pathlib.Path) -> Coordinate:
+    """Runs the coordinator in the test's folder."""
+    return Coordinate(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def coordinate_once(tmp_path_factory: pytest.TempPathFactory) -> Coordinate:
+    """Runs the coordinator in a folder of the module's, for runs that several tests look at."""
+    return Coordinate(tmp_path_factory.mktemp("once"))
 
 
 @pytest.fixture

@@ -35,19 +35,23 @@ def inherited_environment() -> dict[str, str]:
     return {**kept, "TF_XLA_FLAGS": f"{cache} --tf_xla_persistent_cache_device_types=CPU"}
 
 
+def environment_of_python() -> dict[str, str]:
+    """The same, for Python that imports what is here."""
+    environment = inherited_environment()
+    # The tests' folder has the environments that --env_module names.
+    paths = [str(TESTS), str(ROOT), environment.get("PYTHONPATH", "")]
+    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 def run_python(
     arguments: Sequence[object], folder: pathlib.Path, seconds: float = RUN_SECONDS
 ) -> subprocess.CompletedProcess[str]:
     """Runs this interpreter in a folder; whatever it started is gone when this returns."""
-    environment = inherited_environment()
-    # The tests' folder has the environments that --env_module names.
-    paths = [str(TESTS), str(ROOT), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     command = [sys.executable, *map(str, arguments)]
     with subprocess.Popen(
         command,
         cwd=folder,
-        env=environment,
+        env=environment_of_python(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
