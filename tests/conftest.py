@@ -94,11 +94,9 @@ class Coordinate:
         Otherwise it is spared the import of TensorFlow (see `warm`).
         """
         folder = self._folder / name
-        words = ["ps_dqn.coordinator", f"--run_dir={folder}", *flags]
-        if is_fresh:
-            ended = run_python(["-m", *words], self._folder, seconds)
-        else:
-            ended = warm.run_module(words, self._folder, seconds)
+        arguments = ["-m", "ps_dqn.coordinator", f"--run_dir={folder}", *flags]
+        run = run_python if is_fresh else warm.run_python
+        ended = run(arguments, self._folder, seconds)
         # The command itself must have ended its tasks, not merely their lifelines.
         assert processes_that_mention(f"--run_dir={folder}") == []
         return folder, ended

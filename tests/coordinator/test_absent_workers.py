@@ -84,22 +84,19 @@ gymnasium.register("tests/SlowCatch-v0", entry_point=SlowCatch)
 """
 
 
-def test_nobody_waits_for_a_worker_that_evaluates(
-    processes: Processes, tmp_path: pathlib.Path
-) -> None:
+def test_nobody_waits_for_a_worker_that_evaluates(coordinate, tmp_path: pathlib.Path) -> None:
     (tmp_path / "slow_catch.py").write_text(SLOW_CATCH)
-    folders = (str(tmp_path), str(pathlib.Path(__file__).parents[1]))
-    running = processes.start(
-        *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}/run", *FLAGS),
+    folder, ended = coordinate(
+        "run",
+        *FLAGS,
         *("--env_module=slow_catch", "--env_id=tests/SlowCatch-v0", "--overlap=off"),
         # Its four steps take a second, a push some milliseconds.
         *('--eval_env_kwargs={"seconds": 0.25}', "--eval_episodes=1", "--eval_period=1000"),
         "--confirm_episodes=0",
         *("--cluster=in_process", "--num_workers=2", "--num_envs=4", "--local_updates=4"),
         *("--min_replay_size=40", "--target_return=inf", "--total_env_steps=4000"),
-        PYTHONPATH=os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")]),
     )
-    assert running.ended(180) == 0, running.text
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    summary = json.loads((folder / "summary.json").read_text())
     applied = sum(worker["pushes_applied"] for worker in summary["workers"].values())
     assert applied < 1.9 * summary["version"], "rounds of two would be of two pushes each"

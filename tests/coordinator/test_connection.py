@@ -4,17 +4,14 @@ import pathlib
 import sys
 
 import pytest
-from support.processes import Processes
-
-SUPPORT = pathlib.Path(__file__).parents[1] / "support"
+from support import warm
+from support.programs import SUPPORT
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local cluster of this test forks")
-def test_closures_of_a_worker_do_not_wait_for_another_that_hangs(
-    processes: Processes, tmp_path: pathlib.Path
-) -> None:
-    script = SUPPORT / "stopped_worker.py"
-    running = processes.start(str(script), str(tmp_path), PYTHONPATH=str(SUPPORT.parent))
-    assert running.ended(120) == 0, running.text
+def test_closures_of_a_worker_do_not_wait_for_another_that_hangs(tmp_path: pathlib.Path) -> None:
+    ended = warm.run_python([SUPPORT / "stopped_worker.py", tmp_path], tmp_path)
+    shown = ended.stdout + ended.stderr
+    assert ended.returncode == 0, shown
     # TensorFlow may say of the worker that it is gone, even within the line.
-    assert running.count("closures ended: 3") == 1, running.text
+    assert shown.count("closures ended: 3") == 1, shown

@@ -25,11 +25,11 @@ from support import warm_forks
 from support.programs import RUN_SECONDS, environment_of_python
 
 
-def run_module(
+def run_python(
     arguments: Sequence[object], folder: pathlib.Path, seconds: float = RUN_SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """`run_python(["-m", *arguments], ...)`, without a fresh interpreter."""
-    command = [sys.executable, "-m", *map(str, arguments)]
+    """As `programs.run_python`, with TensorFlow imported already."""
+    command = [sys.executable, *map(str, arguments)]
     warm = _warm_process()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         request = json.dumps([command, str(folder), environment_of_python()]).encode()

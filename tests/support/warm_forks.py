@@ -1,7 +1,7 @@
 """The process that `warm` forks programs from. Arguments: a socket's descriptor, and `ROOM`.
 
-A request is a command `python -m ...`, a folder, and an environment, with descriptors for its
-output; the answers are a process id and, once that has ended, its exit code.
+A request is a command of Python's, a folder, and an environment, with descriptors for its output;
+the answers are a process id and, once that has ended, its exit code.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ MOST = 100_000  # bytes of a request
 
 
 def next_fork(requests: socket.socket) -> list[str]:
-    """Returns in forks alone: the words after `python -m`."""
+    """Returns in forks alone: the words after `python`."""
     while True:
         request, descriptors, *_ = socket.recv_fds(requests, MOST, 2)
         if not request:
@@ -37,7 +37,7 @@ def next_fork(requests: socket.socket) -> list[str]:
 def _become(
     command: list[str], folder: str, environment: dict[str, str], output: list[int]
 ) -> list[str]:
-    """What else a started process has of its own; the words after `python -m`."""
+    """Has what else a started process has of its own; the words after `python`."""
     os.setsid()
     for number, each in enumerate(output, start=1):
         os.dup2(each, number)
@@ -45,20 +45,31 @@ def _become(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    words = command[2:]
-    sys.path[0], sys.orig_argv = folder, command
-    sys.argv[1:] = words[1:]
+    sys.orig_argv = command
     fields = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = int(fields[45]), int(fields[46])  # of its arguments, in memory
     shown = b"\0".join(word.encode() for word in command)[: end - begin - 1]
     ctypes.memset(begin, 0, end - begin)
     ctypes.memmove(begin, shown, len(shown))
-    return words
+    return command[1:]
+
+
+def run(words: list[str], folder: str) -> None:
+    """Does what Python does with these words."""
+    if words[0] == "-m":
+        sys.path[0], sys.argv = folder, words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    elif words[0] == "-c":
+        sys.path[0], sys.argv = "", ["-c", *words[2:]]
+        exec(words[1], {"__name__": "__main__"})
+    else:
+        sys.path[0], sys.argv = str(pathlib.Path(words[0]).parent), words
+        runpy.run_path(words[0], run_name="__main__")
 
 
 if __name__ == "__main__":
     import tensorflow  # noqa: F401
 
-    [name, *_] = next_fork(socket.socket(fileno=int(sys.argv[1])))
+    given = next_fork(socket.socket(fileno=int(sys.argv[1])))
     # Here, so that the interpreter itself ends it, whatever comes out.
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    run(given, os.getcwd())

@@ -2,9 +2,8 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 
+from support import warm
 from support.programs import ROOT
 
 # The line comes before what follows from the table is imported, as if it stood in the table.
@@ -62,10 +61,7 @@ print(json.dumps({
 
 
 def test_a_line_of_the_table_is_shown_everywhere(tmp_path: pathlib.Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
+    ran = warm.run_python(["-c", PROGRAM, tmp_path], ROOT)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {
         "metrics": "2.4",  # 12 by 5 updates

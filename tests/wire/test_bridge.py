@@ -7,8 +7,9 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import warm
 from support.bridge_calls import closure, on_both_workers, this_worker
-from support.programs import SUPPORT, run_python
+from support.programs import SUPPORT
 
 from ps_dqn.wire import bridge
 
@@ -155,7 +156,7 @@ def test_an_array_that_a_host_keeps_stays_as_it_was(coordinator):
 
 
 def run(script: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    return run_python(["-c", script], folder)
+    return warm.run_python(["-c", script], folder)
 
 
 def test_install_refuses_to_be_second(tmp_path):
@@ -198,7 +199,7 @@ print(name.numpy().decode())
 
 
 def test_hosted_python_runs_in_its_tasks_process_also_after_a_worker_was_killed(tmp_path):
-    ended = run_python([SUPPORT / "pid_cluster.py", tmp_path], tmp_path)
+    ended = warm.run_python([SUPPORT / "pid_cluster.py", tmp_path], tmp_path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     seen = json.loads(ended.stdout.splitlines()[-1])
     assert seen["first"] == seen["first_process"]
