@@ -1,5 +1,7 @@
 """The learner against the same updates written down one by one, and what XLA compiles of it."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -85,17 +87,20 @@ BASE = {
     ids=str,
 )
 def test_an_option_changes_the_gradient_as_it_should(option):
-    base, changed = learn(**BASE), {**BASE, **option}
+    changed = {**BASE, **option}
     learned = learn(**changed)
     assert_close(learned, learn_by_reference(**changed))
-    assert np.abs(learned[0] - base[0]).max() > 1e-3
+    assert np.abs(learned[0] - learned_by_base()[0]).max() > 1e-3
 
 
-@pytest.mark.parametrize("compiled", ["update", "optimizer"])
-@pytest.mark.parametrize("local_updates", [1, 4])
-def test_xla_and_graph_agree(local_updates, compiled):
-    options = {"local_updates": local_updates}
-    graph, xla = learn(**options, jit_compile="none"), learn(**options, jit_compile=compiled)
+@functools.cache
+def learned_by_base():
+    return learn(**BASE)
+
+
+def test_xla_and_graph_agree():
+    # With Adam, the norm clipped; test_learner.py has what else there is to compile.
+    graph, xla = learn(local_updates=4), learn(local_updates=4, jit_compile="update")
     for part, other in zip(graph, xla, strict=True):
         np.testing.assert_allclose(part, other, atol=1e-5)
     assert np.abs(graph[0]).max() > 1e-3
@@ -113,15 +118,15 @@ def is_compiled(function) -> bool:
         ("optimizer", "mlp", False, 1),
         ("update", "mlp", True, 0),
         ("auto", "mlp", True, 0),
-        ("update", "impala", True, 0),
+        ("update", "nature", True, 0),
         # XLA is slow with convolutions.
-        ("auto", "impala", False, 1),
+        ("auto", "nature", False, 1),
     ],
 )
 def test_xla_compiles_what_it_is_asked_to(compiled, network, whole, inside):
     options = {"local_updates": 4, "jit_compile": compiled, "network": network}
     config = Config.from_values({**SMALL, **options})
-    environment = environments.EnvironmentSpec((10, 10, 4), np.dtype(np.bool_), 3, None)
+    environment = environments.EnvironmentSpec((36, 36, 4), np.dtype(np.bool_), 3, None)
     built = networks.build(config.network, config.value, environment, seed=1)
     vector = tf.constant(built.initial)
     slots = tf.zeros([local_optimizer_slots(config), built.num_parameters])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.small_learner import FEATURES, SMALL, Inputs, inputs, learn
+from support.small_learner import FEATURES, RECURRENT, SMALL, Inputs, inputs, learn
 
 SCALE = 0.25
 MEAN, SCALES = np.array([0.5, -1.0]), np.array([1.5, 0.5])
@@ -28,14 +28,11 @@ def same_start(given: Inputs, plain: Inputs, size: int) -> None:
     plain.slots = given.slots[:, size:].copy()
 
 
+# A gradient and a change of several updates, of either kind of memory.
 @pytest.mark.parametrize(
-    "kind", [{}, {"recurrent_size": 3, "burn_in": 2, "sequence_length": 3, "sequence_period": 2}],
-    ids=["transitions", "sequences"],
-)  # fmt: skip
-@pytest.mark.parametrize("local_updates", [1, 3])
-def test_rewards_are_scaled(kind: dict[str, Any], local_updates: int) -> None:
-    if local_updates == 1:
-        kind = kind | {"local_updates": 1}
+    "kind", [{}, RECURRENT | {"local_updates": 1}], ids=["transitions", "sequences"]
+)
+def test_rewards_are_scaled(kind: dict[str, Any]) -> None:
     given = with_head(inputs(normalize_returns=True, **kind), [SCALE])
     plain = inputs(**kind)
     same_start(given, plain, 1)

@@ -24,8 +24,11 @@ def preset(name: str) -> Config:
 EXTRAS = {"lunarlander": "Box2D", "minatar": "minatar", "atari": "ale_py", "btr": "ale_py"}
 # What would take minutes.
 LESS = {
-    "atari": ["--min_replay_size=500", "--num_envs=8"],
-    "btr": ["--min_replay_size=100", "--num_envs=4", "--batch_size=8", "--local_updates=2"],
+    "atari": ["--min_replay_size=200", "--num_envs=8", "--network_width=0.25", "--local_updates=4"],
+    "btr": [
+        *("--min_replay_size=100", "--num_envs=4", "--batch_size=8", "--local_updates=2"),
+        "--network_width=0.25",
+    ],
 }
 
 

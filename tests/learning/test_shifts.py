@@ -147,17 +147,22 @@ def test_the_learner_learns_from_shifted_images(compiled: str) -> None:
     network = networks.build(config.network, config.value, IMAGE, seed=0)
     slots = np.zeros((local_optimizer_slots(config), network.num_parameters), np.float32)
 
-    def learned(config: Config, batch: Any) -> np.ndarray:
+    def arguments(batch: Any) -> Any:
         numbers = (tf.constant(0.0), tf.constant(0.1), tf.constant(0.2))
         vector = tf.constant(network.initial)
         given = (vector, vector, tf.constant(slots), *numbers, SEED, batch)
-        given = tf.nest.map_structure(tf.constant, given)
-        specs = tf.nest.map_structure(tf.TensorSpec.from_tensor, given)
+        return tf.nest.map_structure(tf.constant, given)
+
+    # As a closure has it: for arguments that it describes beforehand.
+    specs = tf.nest.map_structure(tf.TensorSpec.from_tensor, arguments(batch))
+
+    def learner_of(config: Config) -> Any:
         learner: Any = make_learner(config, network)
-        # As a closure has it: for arguments that it describes beforehand.
-        return np.asarray(learner.get_concrete_function(*specs)(*given).vector)
+        traced = learner.get_concrete_function(*specs)
+        return lambda batch: np.asarray(traced(*arguments(batch)).vector)
 
     by_hand = shifts.shifted_batch(tf.nest.map_structure(tf.constant, batch), 2, SEED)
-    expected = learned(plain, by_hand)
-    np.testing.assert_allclose(learned(config, batch), expected, rtol=1e-5, atol=1e-8)
-    assert np.abs(learned(plain, batch) - expected).max() > 1e-5
+    without = learner_of(plain)
+    expected = without(by_hand)
+    np.testing.assert_allclose(learner_of(config)(batch), expected, rtol=1e-5, atol=1e-8)
+    assert np.abs(without(batch) - expected).max() > 1e-5
