@@ -2,17 +2,20 @@
 
 import json
 import math
+import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.programs import SUPPORT, run_python
+from support import warm
+from support.programs import SUPPORT
 from support.reference_updates import q_values, reference_learn
 from support.small import SMALL, make_training
 
 from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config
 from ps_dqn.learning.learner import local_optimizer_slots
+from ps_dqn.state import State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.actor import Actor
 
@@ -29,7 +32,7 @@ def played(tmp_path_factory):
     folder = tmp_path_factory.mktemp("one_worker")
     scenarios = [(json.loads(config.to_json()), count) for config, count in SCENARIOS]
     arguments = [SUPPORT / "one_worker.py", folder / "played.npz", json.dumps(scenarios)]
-    ended = run_python(arguments, folder)
+    ended = warm.run_python(arguments, folder)
     assert ended.returncode == 0, ended.stderr
     with np.load(folder / "played.npz") as data:
         return [
@@ -126,10 +129,24 @@ def sync_config(**options) -> Config:
     return Config.from_values({**SMALL, "aggregation": "sync", **judged, **options})
 
 
-@pytest.mark.parametrize("local_updates", [1, 4])
-def test_a_round_does_what_one_process_does_with_the_mean(coordinator, tmp_path, local_updates):
-    plain = {} if local_updates == 1 else {"outer_momentum": 0.0}
-    config = sync_config(local_updates=local_updates, **plain)
+def run_in_rounds(coordinator, config: Config, folder: pathlib.Path) -> State:
+    """What a run on the shared cluster ends with."""
+    with make_training(coordinator, config, folder) as (training, store):
+        assert training.run().reason == "finished"
+        return store.state()
+
+
+@pytest.fixture(scope="module", params=[1, 4], ids="local_updates={}".format)
+def in_rounds(request, coordinator, tmp_path_factory) -> tuple[Config, State]:
+    """A run in rounds: of gradients, or of the changes of several updates."""
+    plain = {} if request.param == 1 else {"outer_momentum": 0.0}
+    config = sync_config(local_updates=request.param, **plain)
+    return config, run_in_rounds(coordinator, config, tmp_path_factory.mktemp("in_rounds"))
+
+
+def test_a_round_does_what_one_process_does_with_the_mean(in_rounds):
+    config, state = in_rounds
+    local_updates = config.parameter_server.local_updates
     online, network = start_of(config)
     workers = [OneWorker(config, i, network, workers=2) for i in range(2)]
     optimizer = optimizers.build(config.learning)
@@ -151,9 +168,6 @@ def test_a_round_does_what_one_process_does_with_the_mean(coordinator, tmp_path,
         if before // 6 < rounds * local_updates // 6:
             target = online
     assert rounds >= 4
-    with make_training(coordinator, config, tmp_path) as (training, store):
-        assert training.run().reason == "finished"
-        state = store.state()
     # Counted by the log, so that no push more or less than these rounds was applied.
     updates = rounds * local_updates
     assert state.counters == (rounds, 2 * updates, env_steps, episodes, updates)
@@ -161,19 +175,19 @@ def test_a_round_does_what_one_process_does_with_the_mean(coordinator, tmp_path,
     np.testing.assert_allclose(state.target, target, atol=2e-5)
 
 
-@pytest.mark.parametrize("local_updates", [1, 4])
-def test_synchronous_runs_with_one_seed_are_equal_to_the_bit(coordinator, tmp_path, local_updates):
-    def run(seed: int):
-        config = sync_config(local_updates=local_updates, total_env_steps=160, seed=seed)
-        with make_training(coordinator, config, tmp_path) as (training, store):
-            assert training.run().reason == "finished"
-            return store.state()
-
-    first, again, other = run(1), run(1), run(2)
+def test_synchronous_runs_with_one_seed_are_equal_to_the_bit(in_rounds, coordinator, tmp_path):
+    config, first = in_rounds
+    again = run_in_rounds(coordinator, config, tmp_path)
     assert first.counters == again.counters
-    assert first.counters.env_steps >= 160
+    assert first.counters.env_steps >= config.run.total_env_steps
     for name in ("online", "target", "average"):
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+
+
+@pytest.mark.parametrize("in_rounds", [1], indirect=True)
+def test_another_seed_gives_another_run(in_rounds, coordinator, tmp_path):
+    _, first = in_rounds
+    other = run_in_rounds(coordinator, sync_config(local_updates=1, seed=6), tmp_path)
     assert not np.array_equal(first.online, other.online)
 
 
