@@ -12,12 +12,18 @@ from support.processes import Processes
 from ps_dqn.cluster import health
 from ps_dqn.cluster import spec as cluster_spec
 
-SERVER = """
-import sys, time
+# Forks a server, and another one when that has ended and SIGUSR1 says so.
+SERVERS = """
+import os, signal, sys, time
+import tensorflow
 from ps_dqn.cluster import server, spec
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 cluster = spec.ClusterSpec("localhost:1", ("localhost:2",), (sys.argv[1],))
+while (pid := os.fork()):
+    os.waitpid(pid, 0)
+    signal.sigwait([signal.SIGUSR1])
 kept = server.start(cluster, spec.Task("worker", 0), server.session_config(1, 2))
-print("it serves", flush=True)
+print("it serves:", os.getpid(), flush=True)
 time.sleep(1000)
 """
 
@@ -33,28 +39,29 @@ def test_a_server_answers_unless_it_hangs_or_is_gone(
     assert own.is_ready() == "the TensorFlow server has not started yet"
     assert not health.answers(address, 30)
 
-    running = processes.start("-c", SERVER, address)
-    running.line_with("it serves")
+    running = processes.start("-c", SERVERS, address)
+    server = int(running.line_with("it serves").split()[-1])
     assert health.answers(address, 30)
     own.started()
     assert (own.is_alive(), own.is_ready()) == ("", "")
 
-    real.stop(running.pid)
+    real.stop(server)
     started = time.monotonic()
     assert not health.answers(address, 0.5)
     assert time.monotonic() - started < 5  # half a second, on a noisy machine
     silence = f"the TensorFlow server at 127.0.0.1:{port} gave no answer in 2 s"
     assert (own.is_alive(), own.is_ready()) == (silence, silence)
-    os.kill(running.pid, signal.SIGCONT)
+    os.kill(server, signal.SIGCONT)
     assert health.answers(address, 30)
     assert own.is_alive() == ""
 
-    running.process.kill()
-    running.ended()
+    os.kill(server, signal.SIGKILL)
+    real.until(lambda: server not in processes.alive(), 30, "the server to be gone")
     for _ in range(5):
         assert not health.answers(address, 30)
     # Found at once, with no pause after failures.
-    processes.start("-c", SERVER, address).line_with("it serves")
+    os.kill(running.pid, signal.SIGUSR1)
+    real.until(lambda: running.count("it serves") == 2, 60, "another server")
     assert health.answers(address, 30)
 
 
