@@ -88,11 +88,9 @@ def fail_with_words(*_):
     raise ArithmeticError("the server's own words")
 
 
-SERVER_METHODS = ["pull", "_stage", "_make_version"]
-
-
-@pytest.mark.parametrize("num_ps", [1, 3])
-@pytest.mark.parametrize("method", SERVER_METHODS)
+@pytest.mark.parametrize(
+    ("method", "num_ps"), [("pull", 1), ("pull", 3), ("_stage", 3), ("_make_version", 1)]
+)
 def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch, method, num_ps):
     config = Config.from_values({**SMALL, "pushes_per_closure": 1})
     store, closures = make_closures(config, num_ps, num_workers=2)
@@ -105,8 +103,10 @@ def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch,
     assert store.errors() == ""
 
 
-@pytest.mark.parametrize("pushes_per_closure", [1, 3])
-@pytest.mark.parametrize("method", SERVER_METHODS)
+@pytest.mark.parametrize(
+    ("method", "pushes_per_closure"),
+    [("pull", 1), ("pull", 3), ("_stage", 3), ("_make_version", 1)],
+)
 def test_training_raises_what_a_parameter_server_raised(
     coordinator, tmp_path, monkeypatch, method, pushes_per_closure
 ):
