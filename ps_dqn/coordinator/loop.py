@@ -19,6 +19,7 @@ from ps_dqn.coordinator.films import Films
 from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
 from ps_dqn.coordinator.judging import Judging
 from ps_dqn.coordinator.overview import Overview
+from ps_dqn.coordinator.resets import ToldResets
 from ps_dqn.coordinator.rounds import Rounds
 from ps_dqn.coordinator.saving import Saving
 from ps_dqn.coordinator.tasks import Tasks
@@ -87,6 +88,7 @@ class Training:
         self._judging = Judging(config.run, target_return, self._evaluations, saving, observer)
         self._closures_lost = 0
         self._cautions = Cautions(config, observer.say)
+        self._resets = ToldResets(config.resets, observer.say)
         most = config.faults.max_env_failures
         self._env_failures = EnvFailures(most, observer.say, tasks.last_words)
         self._rounds = Rounds(store, tasks.num_workers, observer.say)
@@ -184,6 +186,7 @@ class Training:
         self._saving.snapshots.heard(report)
         self._tasks.reported(int(report.worker))
         self._cautions.hear(report)
+        self._resets.hear(report.counters)
         self._env_failures.hear(report)
         if not self._reason:
             if not report.exchanges:
