@@ -74,7 +74,9 @@ class _CoordinatorProcess:
             RunFigures.planned(command.config, len(command.placement.spec.workers)),
             lambda: self._past.figures(time.perf_counter() - command.started),
         )
+        self._save: Callable[[], str] = lambda: ""  # what is in memory, where servers are lost
         self._signals = Signals(self.say, lambda: self._vitals.last_sign)
+        self._signals.on_end(lambda: self._save())
 
     def run(self) -> int:
         """Starts the tasks and trains; returns the exit code."""
@@ -103,6 +105,8 @@ class _CoordinatorProcess:
             return WRONG_USAGE
         except (TaskDiedError, WorkerError, ClusterLostError) as error:
             self.say(f"error: {error}")
+            if saved := self._save():
+                self.say(saved)
             if isinstance(error, ClusterLostError) and self._signals.received:
                 return self._signals.exit_code(is_over=False)  # everything was told to stop
         except Exception as error:
@@ -140,7 +144,11 @@ class _CoordinatorProcess:
         listener = pulse.Listener(
             {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
         )
-        watchdog = Watchdog(faults, placement, cluster, self.say, self._past.failures)
+        taken = snapshots.Snapshots(faults.snapshot_period)
+        self._save = lambda: taken.save(prepared.checkpoints)
+        watchdog = Watchdog(
+            faults, placement, cluster, self.say, self._past.failures, lambda: self._save()
+        )
         options = hyperparameters.of_flags(command.flagfile)
         tracking = Tracking(command.config.run.track, command.folder, options, self.say)
         context = run.RunContext(
@@ -155,7 +163,7 @@ class _CoordinatorProcess:
             self._vitals,
             tasks.serve_health(placement, self._vitals),
             watchdog,
-            snapshots.Snapshots(faults.snapshot_period),
+            taken,
             self._past,
             options,
             tracking,

@@ -5,6 +5,7 @@ import time
 
 from ps_dqn.parameter_server import standing
 from ps_dqn.parameter_server.store import ParameterStore
+from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.state import State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.kept_pushes import MOST_BYTES
@@ -25,6 +26,7 @@ class Snapshots:
         self._period = period
         self.newest: State | None = None
         self.seconds = 0.0  # of training, when it was taken
+        self._taken: tuple[State, float, float] | None = None
         self._earliest = self._due = 0.0
         self._pushed: collections.Counter[int] = collections.Counter()  # bytes since, by worker
 
@@ -50,6 +52,25 @@ class Snapshots:
         """A worker is gone, and with it what it has kept: the next one is due at once."""
         self._due = 0.0
 
+    def save(self, checkpoints: Checkpoints) -> str:
+        """Writes the newest as a checkpoint, as servers do not answer; on any thread.
+
+        Returns:
+            What was saved, for people; no text where it is no news, or cannot be written.
+        """
+        if self._taken is None:
+            return ""
+        state, seconds, taken_at = self._taken
+        updates = int(state.counters.updates)
+        if updates <= checkpoints.newest_updates:
+            return ""
+        try:
+            checkpoints.save_newest(state, seconds)
+        except OSError:
+            return ""
+        ago = time.perf_counter() - taken_at
+        return f"saved what the parameter servers held {ago:.0f} s ago, at {updates:,} updates"
+
     def take(self, store: ParameterStore, seconds: float) -> State:
         """Takes one now.
 
@@ -62,6 +83,7 @@ class Snapshots:
         now = time.perf_counter()
         if self._period:
             self.newest, self.seconds = state, seconds
+            self._taken = state, seconds, now
         self._pushed.clear()
         self._earliest = now + (now - started) / MOST_TIME
         self._due = max(now + self._period, self._earliest)

@@ -40,6 +40,7 @@ class Watchdog:
         cluster: Control | None,
         say: Callable[[str], None],
         failures: TaskFailures,
+        save: Callable[[], str],
     ):
         """Does nothing yet.
 
@@ -49,8 +50,9 @@ class Watchdog:
             cluster: they, where they are ours to end.
             say: shows people a line; on any thread.
             failures: of tasks, which are noticed here.
+            save: writes what this process has in memory before it ends; what that is, for people.
         """
-        self._failures = failures
+        self._failures, self._save = failures, save
         self._options, self._cluster, self._say = options, cluster, say
         spec = placement.spec
         self._addresses = {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
@@ -162,6 +164,8 @@ class Watchdog:
                 self.replaced += 1
         except TaskDiedError as error:
             self._say(f"error: {error}")
+            if saved := self._save():
+                self._say(saved)
             os._exit(FAILED)  # the tasks that are left hold on to this process's life
 
     def _answer_seconds(self, task: Task) -> float:

@@ -75,6 +75,12 @@ class Checkpoints:
         return path
 
     @property
+    def newest_updates(self) -> int:
+        """Updates of the newest, whole or not; -1 where there is none."""
+        names = [path.stem for path in self._newest_first()[:1]]
+        return int(names[0].rpartition("-")[2]) if names else -1
+
+    @property
     def age(self) -> float:
         """Since the newest was written, or since there is a place for one (seconds)."""
         written = self._newest_first()[:1] or [self._folder]

@@ -21,6 +21,9 @@ INTERRUPTED = 128 + signal.SIGINT
 SILENT_SECONDS = 8.0
 # So is one that was asked twice (seconds).
 LAST_SECONDS = 1.0
+# For what such a run has in memory to be written (seconds). With the time to drain and the first of
+# these it is less than the 15 that a run has to end.
+SAVE_SECONDS = 1.5
 _POLL_SECONDS = 0.25
 
 
@@ -46,6 +49,7 @@ class Signals:
         self.received = 0  # the first signal
         self._told = 0  # the last one that came while there was nothing to stop
         self._stop: Callable[[], None] | None = None
+        self._save: Callable[[], str] = lambda: ""
         self._say, self._last_sign = say, last_sign
         self._waits_for_tasks = True
         for number in ENDING:
@@ -58,6 +62,15 @@ class Signals:
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=[reader], name="signals", daemon=True).start()
+
+    def on_end(self, save: Callable[[], str]) -> None:
+        """What is called when the process is ended, on a thread of its own.
+
+        Args:
+            save: writes what there is in memory, and says what that is; no text where it is nothing
+                new.
+        """
+        self._save = save
 
     def left_tasks(self) -> None:
         """The run needs its tasks no more; what it writes may take its time."""
@@ -123,11 +136,16 @@ class Signals:
 
     def _end(self, number: int) -> None:
         """Ends the process, and with it tasks of a local cluster, which hold on to its life."""
-        name = signal.Signals(number).name
-        self._say(
-            f"error: {name} did not end the run: a task does not answer; ended without another "
-            f"checkpoint"
-        )
+        name, saved = signal.Signals(number).name, [""]
+
+        def save() -> None:
+            saved[0] = self._save()
+
+        saving = threading.Thread(target=save, name="last save", daemon=True)
+        saving.start()
+        saving.join(SAVE_SECONDS)
+        what = saved[0] or "ended without another checkpoint"
+        self._say(f"error: {name} did not end the run: a task does not answer; {what}")
         os._exit(exit_code_of(number))
 
 

@@ -15,12 +15,14 @@ class Store:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.now, self.cost, self.pushes = 100.0, 0.0, 0
+        self.counters = types.SimpleNamespace(updates=0)
         clock = types.SimpleNamespace(perf_counter=lambda: self.now)
         monkeypatch.setattr(snapshots, "time", clock)
 
     def state(self):
         self.now += self.cost
-        return types.SimpleNamespace(log=f'{{"id": 1, "clock": {{"pushes": {self.pushes}}}}}')
+        log = f'{{"id": 1, "clock": {{"pushes": {self.pushes}}}}}'
+        return types.SimpleNamespace(log=log, counters=self.counters)
 
 
 @pytest.fixture
@@ -87,3 +89,29 @@ def test_without_a_period_there_are_none(store):
     assert isinstance(state, types.SimpleNamespace), "checkpoints are made of it"
     assert (kept.newest, kept.safe) == (None, 0)
     assert np.isfinite(kept.seconds)
+
+
+class Kept:
+    """Checkpoints, the newest of so many updates."""
+
+    def __init__(self, newest_updates: int, error: OSError | None = None):
+        self.newest_updates, self._error = newest_updates, error
+        self.saved: list[tuple[object, float]] = []
+
+    def save_newest(self, state: object, seconds: float) -> None:
+        if self._error is not None:
+            raise self._error
+        self.saved.append((state, seconds))
+
+
+def test_it_is_saved_where_servers_do_not_answer_any_more(store):
+    kept, checkpoints = Snapshots(5.0), Kept(newest_updates=1000)
+    assert kept.save(checkpoints) == "", "there is none yet"
+    store.counters = types.SimpleNamespace(updates=1234)
+    state = kept.take(store, 12.5)
+    store.now += 4.0
+    text = kept.save(checkpoints)
+    assert text == "saved what the parameter servers held 4 s ago, at 1,234 updates"
+    assert checkpoints.saved == [(state, 12.5)]
+    assert kept.save(Kept(newest_updates=1234)) == "", "a checkpoint has it already"
+    assert kept.save(Kept(0, OSError("No space left on device"))) == ""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ps_dqn.cluster.control import TaskDiedError
 from ps_dqn.cluster.spec import ClusterSpec, Placement, Task
 from ps_dqn.config import Faults
 from ps_dqn.config.faults import FIRST_SECONDS, LEAST_SECONDS, USUAL_TIMES
@@ -52,6 +53,7 @@ class Case:
             self.cluster if is_local else None,
             self.said.append,
             self.failures,
+            lambda: "saved what there was",
         )
         self.watchdog.peers = {task: Connections(task, self.cut) for task in SPEC.tasks()}
         self._in_flight: Any = types.SimpleNamespace(
@@ -214,9 +216,8 @@ def test_it_looks_until_the_block_ends(monkeypatch):
 
     monkeypatch.setattr("ps_dqn.cluster.watch.Watch", Silent)
     monkeypatch.setattr("ps_dqn.coordinator.watchdog.PERIOD", 0.001)
-    watchdog = Watchdog(
-        Faults(), Placement("remote", SPEC, "fork", 1, 2), None, print, TaskFailures()
-    )
+    placement = Placement("remote", SPEC, "fork", 1, 2)
+    watchdog = Watchdog(Faults(), placement, None, print, TaskFailures(), str)
     monkeypatch.setattr("ps_dqn.coordinator.watchdog.Peer", str)
     with watchdog.looking() as thread:
         while len(looked) < 3:
@@ -245,3 +246,18 @@ def test_tasks_that_end_are_started_again_while_the_run_waits_for_all(monkeypatc
         thread.join(0.1)
         assert len(started) == before, "the loop does so itself"
     assert case.said[:2] == ["a ps was started again", "a worker was started again"]
+
+
+def test_one_that_keeps_ending_while_the_run_waits_ends_it_with_what_there_is(monkeypatch):
+    case, codes = Case(monkeypatch, is_local=True), []
+
+    def check(_: str) -> list[str]:
+        raise TaskDiedError("worker 0 was killed by SIGKILL")
+
+    case.cluster.check = check
+    monkeypatch.setattr("ps_dqn.cluster.watch.Watch", lambda _: types.SimpleNamespace(look=dict))
+    monkeypatch.setattr("ps_dqn.coordinator.watchdog.os._exit", codes.append)
+    with case.watchdog.replacing():
+        case.watchdog._replace()
+    assert codes == [1]
+    assert case.said == ["error: worker 0 was killed by SIGKILL", "saved what there was"]

@@ -13,6 +13,7 @@ from support.remote_tasks import ENDLESS, MODULES
 
 from ps_dqn.cluster import spec as cluster_spec
 from ps_dqn.cluster.spec import Task
+from ps_dqn.run import signals
 
 pytestmark = [
     pytest.mark.slow,
@@ -192,3 +193,22 @@ def test_a_parameter_server_that_stays_away_ends_the_run(
     )
     assert running.ended(30) == 1, running.text
     assert worker.process.poll() is None
+
+
+def test_what_a_server_that_stands_still_held_is_saved_when_the_run_is_told_to_end(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    running = processes.start(
+        *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *ENDLESS),
+        *("--checkpoint_period=100000", "--snapshot_period=0.1"),
+        PYTHONPATH=str(pathlib.Path(__file__).parents[1]),
+    )
+    running.trains(240)
+    goes_on(running)
+    stop(processes, tmp_path, "ps-0")
+    os.kill(running.pid, signal.SIGTERM)
+    assert running.ended(60) == signals.START_AGAIN, running.text
+    line = running.line_with("saved what the parameter servers held")
+    [newest] = tmp_path.glob("checkpoints/updates-*.npz")
+    assert line.endswith(f", at {int(newest.stem.rpartition('-')[2]):,} updates")
+    processes.all_gone(10)

@@ -25,6 +25,7 @@ def hang():
 signals.SILENT_SECONDS, signals.LAST_SECONDS = {silent}, 0.1
 sign = [time.monotonic()]
 handler = signals.Signals(print, lambda: sign[0])
+handler.on_end(lambda: {save})
 handler.watch()
 handler.on_stop(lambda: print("stopping", flush=True))
 print("ready", flush=True)
@@ -32,8 +33,10 @@ print("ready", flush=True)
 """
 
 
-def script(body: str, silent: float = 0.2, hangup: str = "SIG_DFL") -> tuple[str, str]:
-    return "-c", HANGS.format(body=body, silent=silent, hangup=hangup)
+def script(
+    body: str, silent: float = 0.2, hangup: str = "SIG_DFL", save: str = "''"
+) -> tuple[str, str]:
+    return "-c", HANGS.format(body=body, silent=silent, hangup=hangup, save=save)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,23 @@ def test_a_run_that_hangs_is_ended(processes: Processes, number: str, code: int)
         f"error: {number} did not end the run: a task does not answer; ended without another "
         f"checkpoint"
     )
+
+
+def test_what_is_in_memory_is_saved_before_it_is_ended(processes: Processes) -> None:
+    running = processes.start(*script("hang()", save="'saved what there was'"))
+    running.line_with("ready")
+    running.process.send_signal(signal.SIGTERM)
+    assert running.ended() == START_AGAIN
+    assert running.lines[-1].endswith(": a task does not answer; saved what there was")
+
+
+@pytest.mark.parametrize("save", ["time.sleep(1000)", "1 / 0"])
+def test_a_run_is_ended_though_that_fails(processes: Processes, save: str) -> None:
+    running = processes.start(*script("hang()", save=save))
+    running.line_with("ready")
+    running.process.send_signal(signal.SIGTERM)
+    assert running.ended() == START_AGAIN
+    assert running.lines[-1].endswith("; ended without another checkpoint")
 
 
 def test_a_run_that_lives_may_take_its_time_until_it_is_told_again(processes: Processes) -> None:
