@@ -69,6 +69,15 @@ def _held(pids: list[int]) -> Held:
     return Held(sum(memory for _, memory in held) / 2**20, sum(count for count, _ in held))
 
 
+def _began(pid: int) -> int:
+    """When a process began, in ticks of the system's clock; 0 if it has ended."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] == "Z" else int(fields[19])
+
+
 def _children(pid: int) -> list[int]:
     try:
         text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
@@ -89,7 +98,8 @@ class Run:
         self.lines: list[str] = []
         self._trains, self._has_begun = threading.Event(), False
         threading.Thread(target=self._read, daemon=True).start()
-        self.seen: set[int] = set()  # every process that it ever had, as far as looked at
+        # Every process that it ever had, as far as looked at, and when it began.
+        self.seen: set[tuple[int, int]] = set()
         self.held: list[Held] = []
         threading.Thread(target=self._look, daemon=True).start()
 
@@ -115,12 +125,13 @@ class Run:
 
     def left(self) -> int:
         """How many of its processes have not ended with it."""
-        return sum(os.path.exists(f"/proc/{pid}/fd") for pid in self.seen - {self.process.pid})
+        # In an hour another process may have come to the number of one that has ended.
+        return sum(_began(pid) == began for pid, began in self.seen)
 
     def _look(self) -> None:
         while self.process.poll() is None:
             pids = [self.process.pid, *_children(self.process.pid)]
-            self.seen.update(pids)
+            self.seen.update((pid, began) for pid in pids if (began := _began(pid)))
             if self._has_begun:
                 self.held.append(_held(pids))
             time.sleep(LOOK_SECONDS)
