@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import importlib
 import pathlib
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 from ps_dqn.run import directory, stages, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.run.shelf import Shelf
 from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
 from ps_dqn.telemetry import hyperparameters
 from ps_dqn.telemetry.figures import RunFigures
@@ -88,10 +90,11 @@ class _CoordinatorProcess:
         placement = self._prepared.command.placement
         with tasks.running(placement, self._prepared.command.folder, self.say) as cluster:
             if placement.restart and cluster is not None:
+                shelf = Shelf() if sys.platform == "linux" else None
                 return supervisor.Supervisor(cluster, self.say).run(
-                    lambda control, loss: self.reported(lambda: self._train(control, loss))
+                    lambda control, loss: self.reported(lambda: self._train(control, loss, shelf))
                 )
-            return self._train(cluster, None)
+            return self._train(cluster)
 
     def reported(self, action: Callable[[], int]) -> int:
         """What an action returns; where it fails, a line for people and an exit code."""
@@ -120,12 +123,18 @@ class _CoordinatorProcess:
             self.say(f"--resume --run_dir={folder} goes on from the last checkpoint")
         return FAILED
 
-    def _train(self, cluster: Control | None, loss: supervisor.Loss | None) -> int:
+    def _train(
+        self,
+        cluster: Control | None,
+        loss: supervisor.Loss | None = None,
+        shelf: Shelf | None = None,
+    ) -> int:
         """Trains to the end; returns the exit code.
 
         Args:
             cluster: the tasks, where they are ours.
             loss: another process that did, and was lost.
+            shelf: has its newest snapshot.
         """
         from ps_dqn.coordinator import reconnect, run, snapshots, tasks
         from ps_dqn.coordinator.pulses import Pulses
@@ -144,7 +153,7 @@ class _CoordinatorProcess:
         listener = pulse.Listener(
             {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
         )
-        taken = snapshots.Snapshots(faults.snapshot_period)
+        taken = snapshots.Snapshots(faults.snapshot_period, shelf)
         self._save = lambda: taken.save(prepared.checkpoints)
         watchdog = Watchdog(
             faults, placement, cluster, self.say, self._past.failures, lambda: self._save()

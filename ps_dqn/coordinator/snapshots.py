@@ -6,6 +6,7 @@ import time
 from ps_dqn.parameter_server import standing
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.shelf import Shelf
 from ps_dqn.state import State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.kept_pushes import MOST_BYTES
@@ -17,15 +18,18 @@ MOST_TIME = 0.01
 class Snapshots:
     """Outlives connections: a server that is lost goes on from the newest one."""
 
-    def __init__(self, period: float):
-        """Has none.
+    def __init__(self, period: float, shelf: Shelf | None = None):
+        """Has what a process before this one has shelved.
 
         Args:
             period: from one to the next (seconds); 0: there are none.
+            shelf: takes each; None: the newest is lost with this process.
         """
-        self._period = period
-        self.newest: State | None = None
-        self.seconds = 0.0  # of training, when it was taken
+        self._period, self._shelf = period, shelf
+        shelved = shelf.get() if shelf is not None else None
+        self.newest: State | None = shelved.state if shelved is not None else None
+        # Of training, when it was taken.
+        self.seconds = shelved.seconds if shelved is not None else 0.0
         self._taken: tuple[State, float, float] | None = None
         self._earliest = self._due = 0.0
         self._pushed: collections.Counter[int] = collections.Counter()  # bytes since, by worker
@@ -80,6 +84,8 @@ class Snapshots:
         """
         started = time.perf_counter()
         state = store.state()
+        if self._period and self._shelf is not None:
+            self._shelf.put(state, seconds)  # before any worker lets go of what it has
         now = time.perf_counter()
         if self._period:
             self.newest, self.seconds = state, seconds

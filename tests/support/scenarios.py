@@ -150,7 +150,6 @@ SCENARIOS = (
         "the coordinator and the parameter server killed, --restart",
         killed("coordinator", "ps-0"),
         RESTART,
-        loses_updates=True,
         tested_by="test_restart",
     ),
     remote("a remote worker killed", replaced("worker-1"), tested_by=OTHERS),
