@@ -134,7 +134,7 @@ class LocalCluster:
             task
             for task in self.ended(job)
             if not self._restarts.is_given_up(task)
-            and now < self._restarts.due(task, self._started[task])
+            and now < self._started[task] + self._restarts.pause(task)
         ]
 
     def are_well(self, *tasks: Task) -> None:

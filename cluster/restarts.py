@@ -20,6 +20,9 @@ class _Series(NamedTuple):
     since: float  # the first one (`time.monotonic()`)
 
 
+_NONE = _Series(0, -math.inf)
+
+
 class Restarts:
     """Those of all tasks."""
 
@@ -36,34 +39,20 @@ class Restarts:
 
     def is_given_up(self, task: Task) -> bool:
         """Whether one that has ended is not started again: nothing works any more."""
-        series = self._series.get(task)
-        return self._is_long(series) and not self._others_work(series)
+        number, since = self._series.get(task, _NONE)
+        return number >= RESTARTS_PER_TASK and self._worked_at <= since
 
-    def due(self, task: Task, started: float) -> float:
-        """When one that has ended is to be started again (`time.monotonic()`).
-
-        Args:
-            task: which.
-            started: when it was started last.
-        """
-        series = self._series.get(task)
-        if series is None or not self._is_long(series):
-            return started
-        pause = FIRST_PAUSE * 2.0 ** (series.number - RESTARTS_PER_TASK)
-        return started + min(pause, LONGEST_PAUSE)
+    def pause(self, task: Task) -> float:
+        """From one start to the next of one that has ended and is not given up (seconds)."""
+        beyond = self._series.get(task, _NONE).number - RESTARTS_PER_TASK
+        # No longer than the longest, however often it has ended by now.
+        return 0.0 if beyond < 0 else min(FIRST_PAUSE * 2.0 ** min(beyond, 10), LONGEST_PAUSE)
 
     def count(self, task: Task) -> str:
         """It is started again: how often by now, for people."""
-        number, since = self._series.get(task, _Series(0, time.monotonic()))
-        number += 1
-        self._series[task] = _Series(number, since)
+        before, since = self._series.get(task, _NONE)
+        number = before + 1
+        self._series[task] = _Series(number, since if before else time.monotonic())
         if number <= RESTARTS_PER_TASK:
             return f"started again ({number} of {RESTARTS_PER_TASK})"
         return f"started again (for the {number}th time without having worked; others work)"
-
-    @staticmethod
-    def _is_long(series: _Series | None) -> bool:
-        return series is not None and series.number >= RESTARTS_PER_TASK
-
-    def _others_work(self, series: _Series | None) -> bool:
-        return series is not None and self._worked_at > series.since

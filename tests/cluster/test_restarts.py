@@ -34,7 +34,7 @@ def test_it_is_started_again_at_once_a_few_times_and_then_given_up(
     for number in range(RESTARTS_PER_TASK):
         at(number)
         assert not restarts.is_given_up(WORKER)
-        assert restarts.due(WORKER, started=number) == number
+        assert restarts.pause(WORKER) == 0
         assert restarts.count(WORKER) == f"started again ({number + 1} of {RESTARTS_PER_TASK})"
     assert restarts.is_given_up(WORKER)
     assert not restarts.is_given_up(OTHER)
@@ -57,11 +57,14 @@ def test_while_others_work_it_is_started_less_and_less_often(at: Callable[[float
         at(number + 0.5)
         restarts.are_well(OTHER)
         assert not restarts.is_given_up(WORKER)
-        pauses.append(restarts.due(WORKER, started=0.0))
+        pauses.append(restarts.pause(WORKER))
     assert pauses[: RESTARTS_PER_TASK - 1] == [0.0] * (RESTARTS_PER_TASK - 1)
     assert pauses[RESTARTS_PER_TASK - 1 :][:3] == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     assert pauses[-1] == LONGEST_PAUSE
     assert line == "started again (for the 13th time without having worked; others work)"
+    for _ in range(2000):  # a week of them
+        restarts.count(WORKER)
+    assert restarts.pause(WORKER) == LONGEST_PAUSE
 
 
 def test_others_that_worked_before_it_began_to_end_do_not_count(
