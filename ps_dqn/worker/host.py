@@ -30,6 +30,7 @@ from ps_dqn.worker.calls import (
 )
 from ps_dqn.worker.fence import Fence
 from ps_dqn.worker.kept_pushes import KeptPushes
+from ps_dqn.worker.recovery import Recovery
 from ps_dqn.worker.session import Session
 
 
@@ -50,8 +51,9 @@ class WorkerHost:
         self._learning: Session | None = None
         self._evaluation: Evaluation | None = None
         self._fence = fence = Fence()
-        # All of them from the beginning: an old closure may call where there is no run any more.
-        self._methods: dict[str, Callable[..., Any]] = {
+        # What closures and the coordinator call; `calls` has what they exchange. All of it from the
+        # beginning: an old closure may call where there is no run any more.
+        self.methods: dict[str, Callable[..., Any]] = {
             "begin": self._begin,
             "rejoin": self._rejoin,
             "evaluate_begin": self._evaluate_begin,
@@ -60,15 +62,11 @@ class WorkerHost:
             "report": fence.ending(functools.partial(self._learn, "report"), Reported.nothing()),
         }
         for name in Session.ACTING:
-            self._methods[name] = fence.acting(functools.partial(self._learn, name))
+            self.methods[name] = fence.acting(functools.partial(self._learn, name))
         for name in Session.EXCHANGING:
-            self._methods[name] = fence.exchanging(functools.partial(self._learn, name))
-
-    @property
-    def methods(self) -> dict[str, Callable[..., Any]]:
-        """What closures call; `calls` has what they exchange."""
-        learning = self._learning
-        return self._methods | (learning.recovery.methods if learning is not None else {})
+            self.methods[name] = fence.exchanging(functools.partial(self._learn, name))
+        for name in Recovery.ASKED:
+            self.methods[name] = functools.partial(self._recover, name)
 
     @property
     def figures(self) -> WorkerFigures | None:
@@ -117,6 +115,11 @@ class WorkerHost:
     def _learn(self, name: str, *inputs: Any) -> Any:
         """A call of the closure that runs, which has begun."""
         return getattr(self._learning, name)(*inputs)
+
+    def _recover(self, name: str, *inputs: Any) -> Any:
+        """A question of the coordinator's, which has had this worker rejoin."""
+        assert self._learning is not None
+        return getattr(self._learning.recovery, name)(*inputs)
 
     def _begin(self, *arrays: Any) -> Begun:
         """Starts a closure, from the fields of `Begin`."""

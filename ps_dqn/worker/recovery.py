@@ -1,7 +1,6 @@
 """A worker's side of a new connection: it stays as it is, and has kept what servers have lost."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +13,8 @@ from ps_dqn.worker.tally import Tally
 class Recovery:
     """What the coordinator asks a worker of when it has connected anew."""
 
+    ASKED = ("kept", "pushed_again")
+
     def __init__(self, client: ParameterClient, tally: Tally, log_id: int):
         """Of a worker that pushes into the log of this name.
 
@@ -24,11 +25,6 @@ class Recovery:
         """
         self._client, self._tally, self._log_id = client, tally, log_id
         self._has_gone_on = False
-
-    @property
-    def methods(self) -> dict[str, Callable[..., Any]]:
-        """What the coordinator calls."""
-        return {"kept": self.kept, "pushed_again": self.pushed_again}
 
     def go_on(self, session: int, log_id: int) -> np.ndarray:
         """The coordinator has connected anew: environments, replay and optimizer stay.
