@@ -77,8 +77,7 @@ class _CoordinatorProcess:
             lambda: self._past.figures(time.perf_counter() - command.started),
         )
         self._save: Callable[[], str] = lambda: ""  # what is in memory, where servers are lost
-        self._signals = Signals(self.say, lambda: self._vitals.last_sign)
-        self._signals.on_end(lambda: self._save())
+        self._signals = Signals(self.say, lambda: self._vitals.last_sign, lambda: self._save())
 
     def run(self) -> int:
         """Starts the tasks and trains; returns the exit code."""

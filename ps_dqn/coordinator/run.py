@@ -181,8 +181,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
 def _connect(context: RunContext, reconnecting: bool) -> Connection:
     """To the tasks, once enough of them answer."""
     context.vitals.begin()
-    wait = _wait_for_tasks if context.is_remote else _tasks_here
-    present = wait(context, reconnecting)
+    is_remote = context.is_remote
+    present = _wait_for_tasks(context, reconnecting) if is_remote else _tasks_here(context)
     connecting = stages.stage("connecting to the tasks", context.say)
     with connecting, context.watchdog.replacing():
         connected = connection.connect(context.placement, present, reconnecting)
@@ -190,7 +190,7 @@ def _connect(context: RunContext, reconnecting: bool) -> Connection:
     return connected
 
 
-def _tasks_here(context: RunContext, _: bool) -> tuple[int, ...] | None:
+def _tasks_here(context: RunContext) -> tuple[int, ...] | None:
     """The workers of this machine, but for those that keep ending; None: all."""
     away = context.cluster.waiting("worker") if context.cluster is not None else []
     workers = range(len(context.placement.spec.workers))

@@ -30,7 +30,6 @@ class Snapshots:
         self.newest: State | None = shelved.state if shelved is not None else None
         # Of training, when it was taken.
         self.seconds = shelved.seconds if shelved is not None else 0.0
-        self._taken: tuple[State, float, float] | None = None
         self._earliest = self._due = 0.0
         self._pushed: collections.Counter[int] = collections.Counter()  # bytes since, by worker
 
@@ -62,18 +61,14 @@ class Snapshots:
         Returns:
             What was saved, for people; no text where it is no news, or cannot be written.
         """
-        if self._taken is None:
-            return ""
-        state, seconds, taken_at = self._taken
-        updates = int(state.counters.updates)
-        if updates <= checkpoints.newest_updates:
+        state = self.newest
+        if state is None or state.counters.updates <= checkpoints.newest_updates:
             return ""
         try:
-            checkpoints.save_newest(state, seconds)
+            checkpoints.save_newest(state, self.seconds)
         except OSError:
             return ""
-        ago = time.perf_counter() - taken_at
-        return f"saved what the parameter servers held {ago:.0f} s ago, at {updates:,} updates"
+        return f"saved what the parameter servers held at {int(state.counters.updates):,} updates"
 
     def take(self, store: ParameterStore, seconds: float) -> State:
         """Takes one now.
@@ -89,7 +84,6 @@ class Snapshots:
         now = time.perf_counter()
         if self._period:
             self.newest, self.seconds = state, seconds
-            self._taken = state, seconds, now
         self._pushed.clear()
         self._earliest = now + (now - started) / MOST_TIME
         self._due = max(now + self._period, self._earliest)

@@ -39,18 +39,24 @@ class Signals:
     (`watch`), and ends the process where the main thread does not.
     """
 
-    def __init__(self, say: Callable[[str], None], last_sign: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        last_sign: Callable[[], float],
+        save: Callable[[], str],
+    ) -> None:
         """Handles signals from now on, in the main thread.
 
         Args:
             say: shows people a line.
             last_sign: when the run last showed that it lives (`time.monotonic()`).
+            save: writes what there is in memory before the process is ended, on a thread of its
+                own, and says what that is; no text where it is nothing new.
         """
         self.received = 0  # the first signal
         self._told = 0  # the last one that came while there was nothing to stop
         self._stop: Callable[[], None] | None = None
-        self._save: Callable[[], str] = lambda: ""
-        self._say, self._last_sign = say, last_sign
+        self._say, self._last_sign, self._save = say, last_sign, save
         self._waits_for_tasks = True
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -62,15 +68,6 @@ class Signals:
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=[reader], name="signals", daemon=True).start()
-
-    def on_end(self, save: Callable[[], str]) -> None:
-        """What is called when the process is ended, on a thread of its own.
-
-        Args:
-            save: writes what there is in memory, and says what that is; no text where it is nothing
-                new.
-        """
-        self._save = save
 
     def left_tasks(self) -> None:
         """The run needs its tasks no more; what it writes may take its time."""

@@ -210,5 +210,5 @@ def test_what_a_server_that_stands_still_held_is_saved_when_the_run_is_told_to_e
     assert running.ended(60) == signals.START_AGAIN, running.text
     line = running.line_with("saved what the parameter servers held")
     [newest] = tmp_path.glob("checkpoints/updates-*.npz")
-    assert line.endswith(f", at {int(newest.stem.rpartition('-')[2]):,} updates")
+    assert line.endswith(f" at {int(newest.stem.rpartition('-')[2]):,} updates")
     processes.all_gone(10)

@@ -24,8 +24,7 @@ def hang():
 
 signals.SILENT_SECONDS, signals.LAST_SECONDS = {silent}, 0.1
 sign = [time.monotonic()]
-handler = signals.Signals(print, lambda: sign[0])
-handler.on_end(lambda: {save})
+handler = signals.Signals(print, lambda: sign[0], lambda: {save})
 handler.watch()
 handler.on_stop(lambda: print("stopping", flush=True))
 print("ready", flush=True)
@@ -120,7 +119,7 @@ print("went on", flush=True)
 
 def test_what_fails_after_a_signal_at_the_start_has_its_exit_code(monkeypatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    signals = Signals(print, lambda: 0.0)
+    signals = Signals(print, lambda: 0.0, str)
     assert signals.told_code is None
     with pytest.raises(SystemExit):  # of which an import may make an ImportError
         signals._handle(signal.SIGHUP, None)
