@@ -88,12 +88,13 @@ class _CoordinatorProcess:
 
         placement = self._prepared.command.placement
         with tasks.running(placement, self._prepared.command.folder, self.say) as cluster:
-            if placement.restart and cluster is not None:
-                shelf = Shelf() if sys.platform == "linux" else None
+            if cluster is None or not placement.restart:
+                return self._train(cluster)
+            has_memory = sys.platform == "linux"
+            with contextlib.closing(Shelf()) if has_memory else contextlib.nullcontext() as shelf:
                 return supervisor.Supervisor(cluster, self.say).run(
                     lambda control, loss: self.reported(lambda: self._train(control, loss, shelf))
                 )
-            return self._train(cluster)
 
     def reported(self, action: Callable[[], int]) -> int:
         """What an action returns; where it fails, a line for people and an exit code."""
