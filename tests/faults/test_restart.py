@@ -123,12 +123,13 @@ def test_a_worker_that_keeps_ending_does_not_end_the_work_of_others(
 ) -> None:
     run = Restarted(processes, tmp_path)
     for number in range(RESTARTS_PER_TASK + 1):
-        # Before it has done anything.
-        os.kill(real.until(lambda: run.task("worker-0"), 120, run.running.text), signal.SIGKILL)
+        pid = real.until(lambda: run.task("worker-0"), 120, run.running.text)
+        os.kill(pid, signal.SIGSTOP)  # before it has done anything
+        if number == 1:  # the other one works meanwhile
+            run.says("workers 1/2", run.running.count("workers 1/2") + 2)
+        os.kill(pid, signal.SIGKILL)
         if number < RESTARTS_PER_TASK:
             run.says(f"worker 0 was killed by SIGKILL; started again ({number + 1} of")
-        if not number:  # the other one works meanwhile
-            run.says("workers 1/2", 2)
     # It is started again after a while. A connection that is made meanwhile does without it.
     os.kill(run.task("ps-0"), signal.SIGKILL)
     run.says("training begins without worker 0")
