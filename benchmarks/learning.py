@@ -4,10 +4,13 @@
 
 Every run is `python -m ps_dqn.coordinator` with an algorithm's preset and MinAtar's. Runs
 that the output has already are not made again, so it may be stopped and started at any time.
+Scores are interquartile means over the runs with bootstrap intervals, as of Agarwal et al. 2021
+(arXiv:2108.13264), where several games are one with the same weight each.
 """
 
 import argparse
 import csv
+import math
 import pathlib
 import statistics
 import subprocess
@@ -19,20 +22,24 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from ps_dqn.plot import interquartile
 
 COLUMNS = ("game", "algorithm", "seed", "env_steps", "seconds", "eval_return", "train_return")
 # Evaluations, at the end, whose mean is a run's score.
 LAST = 3
 
 
-def run(game: str, algorithm: str, seed: int, flags: list[str]) -> list[dict[str, object]]:
-    """One run: a row for each evaluation."""
+def run(presets: str, flags: list[str]) -> list[dict[str, str]]:
+    """One run: the rows of its metrics in which something was evaluated.
+
+    The workers' own episodes are the last that a row before it told of.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "ps_dqn.coordinator"),
-            f"--preset={algorithm},minatar",
-            f"--env_id={game}",
-            f"--seed={seed}",
+            f"--preset={presets}",
             f"--run_dir={folder}/run",
             *flags,
         ]
@@ -43,9 +50,7 @@ def run(game: str, algorithm: str, seed: int, flags: list[str]) -> list[dict[str
     for row in rows:
         training = row["train/episode_return"] or training
         if row["eval/episode_return"]:
-            values = [game, algorithm, seed, row["env_steps"], row["seconds"]]
-            values += [row["eval/episode_return"], training]
-            found.append(dict(zip(COLUMNS, values, strict=True)))
+            found.append(row | {"train/episode_return": training})
     return found
 
 
@@ -56,10 +61,16 @@ def read(path: pathlib.Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def append(path: pathlib.Path, rows: list[dict[str, object]]) -> None:
+def of_game(game: str, algorithm: str, seed: int, row: dict[str, str]) -> dict[str, str]:
+    measured = (row["env_steps"], row["seconds"])
+    returns = (row["eval/episode_return"], row["train/episode_return"])
+    return dict(zip(COLUMNS, (game, algorithm, str(seed), *measured, *returns), strict=True))
+
+
+def append(path: pathlib.Path, rows: list[dict[str, str]]) -> None:
     is_new = not path.exists()
     with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         if is_new:
             writer.writeheader()
         writer.writerows(rows)
@@ -72,33 +83,57 @@ def curves(rows: list[dict[str, str]], game: str, algorithm: str) -> list[list[d
     return [[row for row in mine if row["seed"] == seed] for seed in seeds]
 
 
+def score(curve: list[dict[str, str]]) -> float:
+    """What a run had learned at its end."""
+    return statistics.mean(float(row["eval_return"]) for row in curve[-LAST:])
+
+
 def show(rows: list[dict[str, str]], games: list[str], algorithms: list[str]) -> None:
-    """A table: the mean of each run's last evaluations, over seeds."""
-    print("| game | algorithm | median | lowest | highest | training episodes | seconds |")
-    print("|---|---|---|---|---|---|---|")
+    """Tables: each game's scores, and where all were played by all, those of all games."""
+    level = f"{interquartile.LEVEL:.0%}"
+    print(f"| game | algorithm | seeds | score [{level}] | lowest | highest | training | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    scores: dict[tuple[str, str], np.ndarray] = {}
     for game in games:
         for algorithm in algorithms:
             found = curves(rows, game, algorithm)
             if not found:
                 continue
-            scores = [
-                statistics.mean(float(row["eval_return"]) for row in curve[-LAST:])
-                for curve in found
-            ]
+            mine = scores[game, algorithm] = np.array([score(curve) for curve in found])
+            low, high = interquartile.interval(mine[:, np.newaxis])
+            known = "" if math.isnan(low[0]) else f" [{low[0]:.1f}, {high[0]:.1f}]"
             training = statistics.median(float(curve[-1]["train_return"]) for curve in found)
             seconds = statistics.median(float(curve[-1]["seconds"]) for curve in found)
             print(
-                f"| {game} | {algorithm} | {statistics.median(scores):.1f} | {min(scores):.1f} | "
-                f"{max(scores):.1f} | {training:.1f} | {seconds:,.0f} |"
+                f"| {game} | {algorithm} | {len(mine)} | {interquartile.mean(mine):.1f}{known} | "
+                f"{mine.min():.1f} | {mine.max():.1f} | {training:.1f} | {seconds:,.0f} |"
             )
+    if len(games) > 1 and len(scores) == len(games) * len(algorithms):
+        show_all(scores, games, algorithms)
+
+
+def show_all(
+    scores: dict[tuple[str, str], np.ndarray], games: list[str], algorithms: list[str]
+) -> None:
+    """Scores as multiples of the first algorithm's mean, over all games."""
+    print(f"\n| {len(games)} games | in units of {algorithms[0]}'s [{interquartile.LEVEL:.0%}] |")
+    print("|---|---|")
+    for algorithm in algorithms:
+        strata = [scores[game, algorithm] / scores[game, algorithms[0]].mean() for game in games]
+        mean, low, high = interquartile.over_strata(strata)
+        print(f"| {algorithm} | {mean:.2f} [{low:.2f}, {high:.2f}] |")
 
 
 def draw(
     rows: list[dict[str, str]], games: list[str], algorithms: list[str], path: pathlib.Path
 ) -> None:
     """The median curve of each algorithm, and the range over seeds."""
-    figure, axes = plt.subplots(1, len(games), figsize=(5 * len(games), 3.6), squeeze=False)
-    for axis, game in zip(axes[0], games, strict=True):
+    wide = min(len(games), 3)
+    tall = math.ceil(len(games) / wide)
+    figure, axes = plt.subplots(tall, wide, figsize=(5 * wide, 3.6 * tall), squeeze=False)
+    for axis in axes.flat[len(games) :]:
+        axis.remove()
+    for axis, game in zip(axes.flat, games, strict=False):
         for algorithm in algorithms:
             found = curves(rows, game, algorithm)
             if not found:
@@ -113,8 +148,11 @@ def draw(
             axis.fill_between(grid, np.min(values, axis=0), np.max(values, axis=0), alpha=0.2)
         axis.set_title(game)
         axis.set_xlabel("environment steps")
+        axis.xaxis.set_major_locator(MaxNLocator(5))
+        axis.xaxis.set_major_formatter("{x:,.0f}")
         axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("greedy return, median and range over seeds")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("greedy return, median and range")
     axes[0, 0].legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)
@@ -137,7 +175,8 @@ def main() -> None:
                 rows = read(options.output)
                 if wanted in {(row["game"], row["algorithm"], row["seed"]) for row in rows}:
                     continue
-                append(options.output, run(game, algorithm, seed, flags))
+                found = run(f"{algorithm},minatar", [f"--env_id={game}", f"--seed={seed}", *flags])
+                append(options.output, [of_game(game, algorithm, seed, row) for row in found])
                 print(f"{game} {algorithm} seed {seed} done", file=sys.stderr, flush=True)
     rows = read(options.output)
     show(rows, games, algorithms)
