@@ -127,7 +127,7 @@ class RMSProp:
     """Tieleman and Hinton 2012, without momentum."""
 
     epsilon: float
-    rho: float = 0.95
+    rho: float
     num_slots: int = 1
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
@@ -145,7 +145,7 @@ class CenteredRMSProp:
     """
 
     epsilon: float
-    rho: float = 0.95
+    rho: float
     num_slots: int = 2
 
     def apply(self, parameters, slots, gradient, learning_rate, step):  # type: ignore[no-untyped-def]
@@ -190,8 +190,10 @@ OPTIMIZERS: dict[str, Callable[[Learning], Optimizer]] = {
     "adam": lambda config: Adam(config.optimizer_epsilon),
     "adamw": lambda config: AdamW(config.optimizer_epsilon, weight_decay=config.weight_decay),
     "radam": lambda config: RAdam(config.optimizer_epsilon),
-    "rmsprop": lambda config: RMSProp(config.optimizer_epsilon),
-    "rmsprop_centered": lambda config: CenteredRMSProp(config.optimizer_epsilon),
+    "rmsprop": lambda config: RMSProp(config.optimizer_epsilon, config.rmsprop_decay),
+    "rmsprop_centered": lambda config: CenteredRMSProp(
+        config.optimizer_epsilon, config.rmsprop_decay
+    ),
     "adagrad": lambda config: AdaGrad(config.optimizer_epsilon),
     "sgd": lambda config: Momentum(config.momentum),
 }

@@ -123,8 +123,10 @@ CASES = [
     pytest.param(optimizers.Adam(1e-4), adam, id="adam"),
     pytest.param(optimizers.AdamW(1e-4, weight_decay=0.2), adamw, id="adamw"),
     pytest.param(optimizers.RAdam(1e-4), radam, id="radam"),
-    pytest.param(optimizers.RMSProp(1e-4), rmsprop, id="rmsprop"),
-    pytest.param(optimizers.CenteredRMSProp(1e-4), rmsprop_centered, id="rmsprop_centered"),
+    pytest.param(optimizers.RMSProp(1e-4, rho=0.95), rmsprop, id="rmsprop"),
+    pytest.param(
+        optimizers.CenteredRMSProp(1e-4, rho=0.95), rmsprop_centered, id="rmsprop_centered"
+    ),
     pytest.param(optimizers.AdaGrad(1e-4), adagrad, id="adagrad"),
     pytest.param(optimizers.Momentum(0.8), momentum, id="momentum"),
     pytest.param(optimizers.Momentum(0.8, nesterov=True), nesterov, id="nesterov"),
@@ -238,8 +240,8 @@ def test_build_takes_the_configured_optimizer() -> None:
     assert build("adam") == optimizers.Adam(0.25)
     assert build("adamw") == optimizers.AdamW(0.25, weight_decay=0.125)
     assert build("radam") == optimizers.RAdam(0.25)
-    assert build("rmsprop") == optimizers.RMSProp(0.25)
-    assert build("rmsprop_centered") == optimizers.CenteredRMSProp(0.25)
+    assert build("rmsprop") == optimizers.RMSProp(0.25, rho=0.95)
+    assert build("rmsprop_centered") == optimizers.CenteredRMSProp(0.25, rho=0.95)
     assert build("adagrad") == optimizers.AdaGrad(0.25)
     assert build("sgd") == optimizers.Momentum(0.5)
     assert {name: build(name).num_slots for name in optimizers.OPTIMIZERS} == {

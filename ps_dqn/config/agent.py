@@ -90,6 +90,12 @@ class Network:
 class Value:
     """What the network says of a state and an action, and what it is moved towards."""
 
+    algorithm: str = option(
+        "dqn",
+        "What is learned: the values of actions, of which the best is taken (dqn), or a policy and "
+        "the values of states (a3c, Mnih et al. 2016).",
+        choices=("dqn", "a3c"),
+    )
     value_distribution: str = option(
         "none",
         "Expected returns (none), also as the mean of a histogram that is learned by cross-entropy "

@@ -32,8 +32,11 @@ def check(config: Topics) -> None:
     _check_values(config)
     _check_target(config)
     config.replay.check_traces(config.value)
-    topics = config.network, config.value, config.learning, config.replay
-    config.demonstrations.check_beside(*topics)
+    network, value, replay = config.network, config.value, config.replay
+    config.actor_critic.check_beside(
+        network, value, replay, config.exploration, config.parameter_server
+    )
+    config.demonstrations.check_beside(network, value, config.learning, replay)
     config.resets.check_beside(config.network, config.learning, config.replay)
     config.value.check_beside_branches(config.environment, config.network, config.replay.replay)
     if config.replay.replay == "rollout":
@@ -248,7 +251,7 @@ def _check_rollout(config: Topics) -> None:
         ),
         "--replay_files=true": (not replay.replay_files, "it keeps nothing: leave it out"),
     }
-    if config.parameter_server.overlap == "on":
+    if config.parameter_server.overlap == "on" and value.algorithm == "dqn":
         raise UsageError(
             "--overlap=on: does not go with --replay=rollout, which learns from the steps just made"
         )

@@ -58,6 +58,13 @@ class Learning:
         low=1e-12,
         needs={"optimizer": ("adam", "adamw", "radam", "rmsprop", "rmsprop_centered", "adagrad")},
     )
+    rmsprop_decay: float = option(
+        0.95,
+        "Share of themselves that the means of both forms of rmsprop keep at every step.",
+        low=0.0,
+        high=0.999999,
+        needs={"optimizer": ("rmsprop", "rmsprop_centered")},
+    )
     weight_decay: float = option(
         0.01,
         "Share of themselves that optimizer=adamw takes from all parameters at every step, times "

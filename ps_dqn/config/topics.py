@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from ps_dqn.config.actor_critic import ActorCritic
 from ps_dqn.config.agent import Network, Value
 from ps_dqn.config.demonstrations import Demonstrations
 from ps_dqn.config.environment import Environment
@@ -20,6 +21,7 @@ class Topics:
     environment: Environment = dataclasses.field(default_factory=Environment)
     network: Network = dataclasses.field(default_factory=Network)
     value: Value = dataclasses.field(default_factory=Value)
+    actor_critic: ActorCritic = dataclasses.field(default_factory=ActorCritic)
     learning: Learning = dataclasses.field(default_factory=Learning)
     replay: Replay = dataclasses.field(default_factory=Replay)
     resets: Resets = dataclasses.field(default_factory=Resets)

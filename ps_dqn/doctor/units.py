@@ -17,6 +17,7 @@ from ps_dqn import environments, networks
 from ps_dqn.config import Config
 from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.calls import Acted
 
 TAU = 0.025
 # What is looked at: episodes side by side, so many steps of each, half of them at random.
@@ -42,8 +43,8 @@ def dormant_share(config: Config, checkpoint: Checkpoint) -> float:
             break
         observations, state, masks = map(tf.constant, playing[:3])
         with activity.of(network.as_keras()):
-            actions, state = network.act(parameters, observations, state, masks=masks)
-        playing = evaluation.step(actions.numpy(), state.numpy())
+            acted = network.act(parameters, observations, state, masks=masks)
+        playing = evaluation.step(Acted(*(each.numpy() for each in acted)))
     evaluation.end()
     return activity.dormant_share()
 

@@ -50,6 +50,8 @@ class Step(NamedTuple):
     final_masks: np.ndarray | None = None  # of `final_observations`, bool [e, A]
     # What the network remembered before it, float32 [E, S]; whoever acts adds it.
     states: np.ndarray | None = None
+    # Of `actions`, where a policy chose them, float32 [E, 1]; likewise.
+    log_probs: np.ndarray | None = None
 
 
 class Environments:

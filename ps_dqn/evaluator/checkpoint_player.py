@@ -17,7 +17,7 @@ from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters
 from ps_dqn.worker.actor import Evaluation
-from ps_dqn.worker.calls import Playing
+from ps_dqn.worker.calls import Acted, Playing
 
 # From one look for a new checkpoint to the next (seconds).
 PERIOD = 1.0
@@ -94,8 +94,8 @@ class CheckpointPlayer:
         yield playing
         while playing.episodes:
             observations, state, masks = map(tf.constant, playing[:3])
-            actions, state = self._greedy(parameters, observations, state, masks=masks)
-            playing = self._evaluation.step(actions.numpy(), state.numpy())
+            acted = self._greedy(parameters, observations, state, masks=masks)
+            playing = self._evaluation.step(Acted(*(each.numpy() for each in acted)))
             yield playing
         self.returns = self._evaluation.end()[1]
 

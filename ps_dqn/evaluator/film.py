@@ -130,10 +130,11 @@ class Viewer:
         if not self._draws_values:
             return frame
         values = self._values(playing)
-        return beside(frame, values, self._looks.action_names)
+        title = "logits" if self._player.network.has_policy else "Q-values"
+        return beside(frame, values, self._looks.action_names, title)
 
     def _values(self, playing: Playing) -> np.ndarray:
-        """The Q-values of what is acted on, float [A]."""
+        """What actions are chosen by in what is acted on, float [A]."""
         model, spec = self._player.network.as_keras(), self._player.environments.spec
         given: Any = inputs.given(tf.constant(playing.observations), spec)
         if playing.state.shape[1]:
@@ -141,13 +142,19 @@ class Viewer:
         return model(given).numpy()[0]
 
 
-def beside(frame: np.ndarray, values: np.ndarray, names: tuple[str, ...] = ()) -> np.ndarray:
-    """A frame with a bar for each Q-value at its right, the largest in another colour.
+def beside(
+    frame: np.ndarray,
+    values: np.ndarray,
+    names: tuple[str, ...] = (),
+    title: str = "Q-values",
+) -> np.ndarray:
+    """A frame with a bar for each value at its right, the largest in another colour.
 
     Args:
         frame: uint8 [height, width, 3].
         values: float [A]; of many, the largest are drawn.
         names: of the actions.
+        title: what the values are.
 
     Returns:
         uint8 [height, width, 3], higher than the frame where there is no room for all bars.
@@ -161,7 +168,7 @@ def beside(frame: np.ndarray, values: np.ndarray, names: tuple[str, ...] = ()) -
     draw = ImageDraw.Draw(picture)
     left, low, best = frame.shape[1] + 8, float(values.min()), int(values.argmax())
     span = max(float(values.max()) - low, 1e-9)
-    draw.text((left, 2), "Q-values", fill=_FOREGROUND)
+    draw.text((left, 2), title, fill=_FOREGROUND)
     for row, action in enumerate(shown, start=1):
         top = row * _ROW
         name = names[action] if names else f"action {action}"

@@ -55,7 +55,7 @@ def wanted(network: QNetwork, parameters: np.ndarray, interface: Interface, met:
 
     @tf.function(autograph=False)
     def ask(vector: tf.Tensor, rows: tf.Tensor, states: tf.Tensor, masks: tf.Tensor) -> tuple:
-        numbers, _ = network.act(vector, rows, states, masks=masks)
+        numbers, *_ = network.act(vector, rows, states, masks=masks)
         if network.state_size:
             count = tf.shape(rows)[0]
             nothing = tf.zeros([count, 1], tf.int32)
@@ -77,7 +77,8 @@ def wanted(network: QNetwork, parameters: np.ndarray, interface: Interface, met:
         batch = (tf.constant(each[i : i + BATCH]) for each in met)
         found.append([each.numpy() for each in ask(tf.constant(parameters), *batch)])
     numbers, q_values = (np.concatenate(each) for each in zip(*found, strict=True))
-    return {greedy.ACTION: interface.actions.of(numbers), greedy.Q_VALUES: q_values}
+    name = greedy.LOGITS if network.has_policy else greedy.Q_VALUES
+    return {greedy.ACTION: interface.actions.of(numbers), name: q_values}
 
 
 def answers(answer: Answer, inputs: Arrays) -> Arrays:
@@ -99,12 +100,13 @@ def compare(interface: Interface, met: Met, wanted: Arrays, found: Arrays) -> Ag
         wanted: what the run's network answers.
         found: what the exported one does.
     """
-    q_values = wanted[greedy.Q_VALUES]
+    name = greedy.chosen_by(wanted)
+    q_values = wanted[name]
     largest = float(np.abs(q_values).max())
     count = len(q_values)
     is_same = (found[greedy.ACTION] == wanted[greedy.ACTION]).reshape(count, -1).all(axis=1)
     is_tie = _margins(interface, met, q_values) <= TOLERANCE * max(largest, 1.0)
-    difference = float(np.abs(found[greedy.Q_VALUES] - q_values).max())
+    difference = float(np.abs(found[name] - q_values).max())
     return Agreement(count, int((is_same | is_tie).sum()), difference, largest)
 
 

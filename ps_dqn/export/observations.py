@@ -18,6 +18,7 @@ from ps_dqn.errors import UsageError
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.policy import greedy
 from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.calls import Acted
 
 Arrays = dict[str, np.ndarray]
 EPISODES = 8  # side by side
@@ -54,8 +55,8 @@ def play(config: Config, network: QNetwork, parameters: np.ndarray, count: int) 
             playing = evaluation.begin(seed)
         met = Met(*(np.array(each) for each in playing[:3]))
         found.append(met)
-        numbers, states = act(tf.constant(parameters), *map(tf.constant, met[:2]), masks=met.masks)
-        playing = evaluation.step(numbers.numpy(), states.numpy())
+        acted = act(tf.constant(parameters), *map(tf.constant, met[:2]), masks=met.masks)
+        playing = evaluation.step(Acted(*(each.numpy() for each in acted)))
     evaluation.environments.close()
     rows, states, masks = (np.concatenate(each)[:count] for each in zip(*found, strict=True))
     return Met(rows, states, masks)

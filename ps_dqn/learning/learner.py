@@ -42,7 +42,7 @@ def make_gradient(config: Config, network: QNetwork, source: Source) -> Callable
 
     A function of parameters [P], those bootstrapped from, a `Batch`, what was prepared, index, seed
     and ε. It returns the clipped gradient [P], the errors [B], and (loss, Q-value, norm before
-    clipping).
+    clipping, entropy).
     """
     is_fixed, max_norm = _prepares_once(config), config.learning.max_grad_norm
 
@@ -61,7 +61,7 @@ def make_gradient(config: Config, network: QNetwork, source: Source) -> Callable
             tape.watch(parameters)
             found = source.loss(network.cut(parameters), minibatch, prepared, seed, epsilon)
         clipped, norm = losses.clip_by_norm(tape.gradient(found.loss, parameters), max_norm)
-        return clipped, found.errors, (found.loss, found.q_value, norm)
+        return clipped, found.errors, (found.loss, found.q_value, norm, found.entropy)
 
     return gradient
 
@@ -120,8 +120,8 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
                 seed,
                 epsilon,
             )
-            loss, q_value, norm = values
-            return Learned(vector, slots, loss, q_value, norm, errors[tf.newaxis])
+            loss, q_value, norm, entropy = values
+            return Learned(vector, slots, loss, q_value, norm, errors[tf.newaxis], entropy)
 
         def update(i, parameters, slots, errors, *sums):  # type: ignore[no-untyped-def]
             bootstrapping = target if has_target else parameters
@@ -135,13 +135,14 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
 
         zero = tf.zeros([])
         errors = tf.TensorArray(tf.float32, updates, element_shape=[learning.batch_size])
-        _, parameters, slots, errors, loss, q_value, norm = tf.while_loop(
+        _, parameters, slots, errors, loss, q_value, norm, entropy = tf.while_loop(
             lambda i, *_: i < updates,
             update,
-            [tf.constant(0), online, slots, errors, zero, zero, zero],
+            [tf.constant(0), online, slots, errors, zero, zero, zero, zero],
             maximum_iterations=updates,
         )
-        return Learned(parameters - online, slots, loss, q_value, norm, errors.stack())
+        vector = parameters - online
+        return Learned(vector, slots, loss, q_value, norm, errors.stack(), entropy)
 
     return _from_shifted(learn, learning.random_shift) if learning.random_shift else learn
 

@@ -7,6 +7,7 @@ transitions in a minibatch (B, or B·T of sequences), F features, P parameters.
 import tensorflow as tf
 
 from ps_dqn.config import Config
+from ps_dqn.learning import actor_critic
 from ps_dqn.learning.objectives import make
 from ps_dqn.learning.passes import Bootstrap, Outcomes, Pass
 from ps_dqn.learning.rollouts import RecurrentRolloutSource, RolloutSource
@@ -18,6 +19,8 @@ from ps_dqn.seeds import Purpose
 
 def make_source(config: Config, network: QNetwork) -> Source:
     """The kind of batch that the configuration names."""
+    if config.value.algorithm == "a3c":
+        return actor_critic.make(config, network)
     if config.replay.replay == "rollout":
         kind = RecurrentRolloutSource if network.state_size else RolloutSource
         return kind(config, network)

@@ -15,3 +15,4 @@ class Learned(NamedTuple):
     q_values: Any
     grad_norm: Any
     errors: Any  # of each item drawn, for its priority, float32 [M, B]
+    entropy: Any = 0.0  # another sum over updates, of a policy's, float32 [] (nats)

@@ -99,11 +99,9 @@ class RecurrentRolloutSource(RolloutSource):
     def _next_features(
         self, parameters: Parameters, batch: Rollout, noise_seed: tf.Tensor
     ) -> tf.Tensor:
-        steps = batch.observations, batch.starts, batch.actions, batch.rewards
-        along = (*map(_swapped, steps), batch.states)
-        following = _swapped(batch.next_observations)
+        following, along = _swapped(batch.next_observations), self._along(batch)
         features = self._network.following(parameters, following, along, noise_seed)  # [E, T, F]
-        return merge(_swapped(features))
+        return self._as_made(features)
 
     def _features(
         self, parameters: Parameters, minibatch: Rollout, noise_seed: tf.Tensor
@@ -119,6 +117,15 @@ class RecurrentRolloutSource(RolloutSource):
             noise_seed,
         )
         return merge(features)
+
+    def _along(self, batch: Rollout) -> tuple[tf.Tensor, ...]:
+        """What the network runs along: observations, starts, actions and rewards [E, T], states."""
+        steps = batch.observations, batch.starts, batch.actions, batch.rewards
+        return (*map(_swapped, steps), batch.states)
+
+    def _as_made(self, features: tf.Tensor) -> tf.Tensor:
+        """Features along it [E, T, F] in the order in which the steps were made, [T·E, F]."""
+        return merge(_swapped(features))
 
 
 def _swapped(array: tf.Tensor) -> tf.Tensor:

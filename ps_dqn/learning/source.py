@@ -16,7 +16,8 @@ class MinibatchLoss(NamedTuple):
 
     loss: tf.Tensor  # weighted mean, float32 []
     errors: tf.Tensor  # of each item, for its priority, float32 [B]
-    q_value: tf.Tensor  # mean of the actions taken, float32 []
+    q_value: tf.Tensor  # mean of the actions taken, or of the states, float32 []
+    entropy: tf.Tensor | float = 0.0  # mean of a policy's, float32 [] (nats)
 
 
 class Source(Protocol):

@@ -34,12 +34,16 @@ class CustomHead:
         self._shapes = _shapes(environment)
         self.encoder = [_flattened(environment)]
         atoms = num_atoms(value)
-        self._outputs = (-1, environment.num_actions, *([] if atoms is None else [atoms]))
+        numbers = environment.num_actions + int(value.algorithm == "a3c")
+        self._outputs = (-1, numbers, *([] if atoms is None else [atoms]))
 
     def __call__(
         self, features: tf.Tensor, noise: tf.Tensor | None = None, taus: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """From flattened observations [K, F] to [K, A] or [K, A, N]; it has no noise, no taus."""
+        """From flattened observations [K, F] to what `Head` and `PolicyHead` say.
+
+        It has no noise and no taus.
+        """
         outputs = self._model(self._observations(features))
         return ops.reshape(ops.cast(outputs, "float32"), self._outputs)
 
@@ -92,6 +96,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     function = _function(name)
     shape = _shapes(environment)
     num_outputs = environment.num_actions * (num_atoms(value) or 1)
+    num_outputs += int(value.algorithm == "a3c")  # the value of the state
     with _global_seed(seed), _explained(name, f"observation_shape={shape}, {num_outputs=}"):
         model = function(shape, num_outputs)
     if not isinstance(model, keras.Model):

@@ -15,6 +15,8 @@ from ps_dqn.networks.layers import Factory, run
 
 # The value of an action that is not allowed, where actions are chosen.
 NOT_ALLOWED = -1e9
+# Variance of a policy's first logits.
+_FIRST_LOGITS = 1e-4
 
 
 def num_atoms(value: Value) -> int | None:
@@ -27,10 +29,12 @@ def num_atoms(value: Value) -> int | None:
 def expected_values(outputs: tf.Tensor, value: Value) -> tf.Tensor:
     """Expected returns of a head's outputs, without their last axis N where they have it.
 
-    The outputs themselves (none), the mean Σ_i p_i z_i of the categorical distribution of logits
-    [..., N] on the atoms of `v_min`..`v_max` (C51, arXiv:1707.06887) or the middles of its bins
-    (HL-Gauss, arXiv:2403.03950), or the mean of quantile values [..., N].
+    A policy's logits (a3c); the outputs themselves (none), the mean Σ_i p_i z_i of the categorical
+    distribution of logits [..., N] on the atoms of `v_min`..`v_max` (C51, arXiv:1707.06887) or the
+    middles of its bins (HL-Gauss, arXiv:2403.03950), or the mean of quantile values [..., N].
     """
+    if value.algorithm == "a3c":
+        return outputs[..., :-1]
     if value.value_distribution == "none":
         return outputs
     if value.value_distribution in ON_ATOMS:
@@ -117,3 +121,35 @@ class Head:
         parts = branches.split(actions, self._branches)
         centred = [part - ops.mean(part, axis=1, keepdims=True) for part in parts]
         return values + ops.concatenate(centred, axis=1)
+
+
+class PolicyHead:
+    """The last hidden layer, and behind it a policy's logits and the value of the state.
+
+    As in A3C they share all but their own layers (Mnih et al. 2016, arXiv:1602.01783, section 4).
+    """
+
+    def __init__(self, network: Network, environment: EnvironmentSpec, factory: Factory):
+        self._hidden: list[keras.layers.Layer] = []
+        for width in network.hidden_sizes[-1:]:
+            self._hidden += factory.hidden(width)
+        # All actions are nearly as likely at first.
+        self._policy = [factory.dense(environment.num_actions, _FIRST_LOGITS)]
+        self._value = [factory.dense(1, 1.0)]
+
+    def __call__(
+        self, features: tf.Tensor, noise: tf.Tensor | None = None, taus: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """From features [K, F] to [K, A + 1], the value last; it has no taus."""
+        hidden = run(self._hidden, features, noise)
+        outputs = run(self._policy, hidden, noise), run(self._value, hidden, noise)
+        return ops.concatenate(outputs, axis=-1)
+
+
+def make(
+    network: Network, value: Value, environment: EnvironmentSpec, factory: Factory
+) -> Head | PolicyHead:
+    """The head of what is learned."""
+    if value.algorithm == "a3c":
+        return PolicyHead(network, environment, factory)
+    return Head(network, value, environment, factory)

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Network, Value, checks
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.networks import branches, custom, heads, inputs, segments, torsos, unrolling
+from ps_dqn.networks import choosing, custom, heads, inputs, segments, torsos, unrolling
 from ps_dqn.networks.convolutions import PatchConvolution
 from ps_dqn.networks.layers import LSTM, Factory, run
 from ps_dqn.networks.standardized import Standardized
@@ -49,7 +49,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     lstm = None
     if network.recurrent_size:
         lstm = factory.lstm(network.recurrent_size, environment.num_actions)
-    head = heads.Head(network, value, environment, factory)
+    head = heads.make(network, value, environment, factory)
     return QNetwork(layers, lstm, head, value, environment, standardized)
 
 
@@ -74,6 +74,7 @@ class QNetwork:
         state_size: S.
         num_moments: numbers of the environment that are followed: see `moments`.
         initial: the parameters to start from, float32 [P].
+        has_policy: whether its outputs are a policy's, and no values of actions.
         segments: where in them the variables are that gradients change.
     """
 
@@ -91,7 +92,7 @@ class QNetwork:
         self._lstm = lstm
         self._environment, self._standardized = environment, standardized
         self._head = head
-        self._value = value
+        self._value, self.has_policy = value, value.algorithm == "a3c"
         self.num_actions, self.branches = environment.num_actions, environment.branches
         self.state_size = lstm.state_size if lstm else 0
         self._model = self._connect()
@@ -221,29 +222,28 @@ class QNetwork:
         state: tf.Tensor,
         noise: tf.Tensor | None = None,
         masks: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """The greedy policy, from observations [E, …] and state [E, S].
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """The policy, from observations [E, …] and state [E, S].
 
         Args:
             parameters: float32 [P].
             observations: [E, …].
             state: before them, float32 [E, S].
-            noise: seed of the noisy layers, int32 [2]; None is their means.
+            noise: seed of the noisy layers and of a policy's choice, int32 [2]; None is their means
+                and its likeliest action.
             masks: which actions are allowed, bool [E, A]; None or [E, 0]: all are.
 
         Returns:
-            Actions, int32 [E], and the state after the step, [E, S]: its last two numbers, which
-            are for what was done and paid, are left to whoever acts.
+            Actions, int32 [E]; the state after the step, [E, S]: its last two numbers, which are
+            for what was done and paid, are left to whoever acts; `choosing.Chosen.log_probs`.
         """
         with self._holding(parameters):
             features = self._encode(observations, noise)
             if self._lstm is not None:
                 features, state = self._lstm(features, state)
-            q_values = self.q_values(self._head(features, noise))  # [E, A]
-        if self.branches:
-            return branches.greedy(q_values, self.branches), state
-        greedy = tf.argmax(heads.only_allowed(q_values, masks), -1, output_type=tf.int32)
-        return greedy, state
+            outputs = self._head(features, noise)
+        chosen = choosing.choose(outputs, self._value, self.branches, noise, masks)
+        return chosen.actions, state, chosen.log_probs
 
     def assign(self, vector: np.ndarray) -> None:
         """Puts a parameter vector [P] into the Keras model's weights."""

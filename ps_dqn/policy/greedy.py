@@ -4,6 +4,7 @@ Shapes: B observations, k frames, A actions, C values (A, or choices of branches
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -20,7 +21,9 @@ from ps_dqn.policy.plain import plain
 NAME = "greedy_network"
 # Names of inputs and outputs; those of observations are in `raw`.
 MASK, STATE, REWARD = "mask", "state", "reward"
-ACTION, Q_VALUES, NEXT_STATE = "action", "q_values", "next_state"
+ACTION, NEXT_STATE = "action", "next_state"
+# What an action was chosen by, the one or the other.
+Q_VALUES, LOGITS = "q_values", "logits"
 
 
 def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
@@ -33,7 +36,8 @@ def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
     - `mask`, where the environment has masks: which actions are allowed, bool [B, A];
     - `state` and `reward`, where the network is recurrent: the `next_state` of the call
       before, zeros where an episode begins, float32 [B, S], and what its action paid, float32 [B];
-    - `action`: as the environment takes it; `q_values` float32 [B, C]; and `next_state`.
+    - `action`: as the environment takes it; `q_values`, or a policy's `logits`, float32 [B, C]; and
+      `next_state`.
 
     Args:
         network: whose parameters were assigned.
@@ -64,11 +68,16 @@ def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
         allowed = ops.where(ops.logical_or(mask, nothing), q_values, NOT_ALLOWED)
     places = [_best(each) for each in _parts(allowed, spec.branches)]
     outputs[ACTION] = _own(places, interface)
-    outputs[Q_VALUES] = q_values
+    outputs[LOGITS if network.has_policy else Q_VALUES] = q_values
     if network.state_size:
         done = ops.expand_dims(ops.cast(places[0] + 1, "float32"), -1)
         outputs[NEXT_STATE] = ops.concatenate([after[:, :-2], done], axis=-1)
     return keras.Model(inputs, outputs, name=NAME)
+
+
+def chosen_by(outputs: Mapping[str, Any]) -> str:
+    """Which output the actions were chosen by: `Q_VALUES` or `LOGITS`."""
+    return LOGITS if LOGITS in outputs else Q_VALUES
 
 
 def state_size(interface: Interface) -> int:

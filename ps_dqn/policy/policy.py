@@ -70,8 +70,22 @@ class Policy:
         """The values of the actions, float32 [C] or [B, C]; see `act`.
 
         With branches, those of each part's choices, one part after the other.
+
+        Raises:
+            ValueError: as for `act`; or a policy was learned, which has none.
         """
-        return self._answer(observation, None, "q_values")[1]
+        return self._chosen_by(greedy.Q_VALUES, observation)
+
+    def logits(self, observation: Any) -> np.ndarray:
+        """Of a policy that was learned (a3c): its softmax are the actions' probabilities.
+
+        Returns:
+            float32 [A] or [B, A]; see `act`.
+
+        Raises:
+            ValueError: as for `act`; or values were learned.
+        """
+        return self._chosen_by(greedy.LOGITS, observation)
 
     def player(self, batch: int | None = None) -> "Player":
         """What remembers an episode: for stacked frames and recurrent networks, and others too.
@@ -80,6 +94,12 @@ class Policy:
             batch: episodes side by side, B; None: one, without an axis for it.
         """
         return Player(self, batch)
+
+    def _chosen_by(self, wanted: str, observation: Any) -> np.ndarray:
+        has = greedy.chosen_by(self.network.output)
+        if has != wanted:
+            raise ValueError(f"Policy.{wanted}: this network has none, but Policy.{has}")
+        return self._answer(observation, None, wanted)[1]
 
     def _answer(self, observation: Any, mask: Any, method: str) -> tuple[Any, np.ndarray]:
         if self.has_memory:
@@ -96,8 +116,8 @@ class Policy:
         return self._as_asked(outputs, is_one)
 
     def _as_asked(self, outputs: Arrays, is_one: bool) -> tuple[Any, np.ndarray]:
-        actions, q_values = outputs[greedy.ACTION], outputs[greedy.Q_VALUES]
-        return (actions[0], q_values[0]) if is_one else (actions, q_values)
+        actions, values = outputs[greedy.ACTION], outputs[greedy.chosen_by(outputs)]
+        return (actions[0], values[0]) if is_one else (actions, values)
 
     def outputs(self, arrays: Arrays, mask: Any, is_one: bool) -> Arrays:
         """The network's outputs for its inputs but the mask; see `greedy.greedy_network`."""

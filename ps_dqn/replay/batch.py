@@ -5,7 +5,8 @@ of these shapes, and the closure that asks for them says so beforehand.
 
 Axes: M minibatches (= local updates) of B items each; T trained rows of a sequence and L rows in
 all; T vector steps of E environments in a rollout; S numbers of recurrent state; A truth values of
-a mask that says which actions are allowed, 0 without masks; D is 1 with demonstrations, 0 without.
+a mask that says which actions are allowed, 0 without masks; D is 1 with demonstrations, P with a
+policy, 0 without.
 An `observation` is of the shape and dtype in which the environment's are stored.
 """
 
@@ -70,6 +71,8 @@ class Rollout(NamedTuple):
     weights: Annotated[np.ndarray, "float32 T E"]  # 0 where the step was a reset
     starts: Annotated[np.ndarray, "bool T E"]  # a state is reset before it; never of the first
     states: Annotated[np.ndarray, "float32 E S"]  # the recurrent state before the first step
+    masks: Annotated[np.ndarray, "bool T E A"]  # of `observations`
+    log_probs: Annotated[np.ndarray, "float32 T E P"]  # of the actions, where a policy chose them
     order: Annotated[np.ndarray, "int32 M B"]  # steps as t·E + e; every T·E of them all steps once
 
 
@@ -115,7 +118,7 @@ def batch_specs(
     item = capacity.item(config)
     sizes = {"M": config.parameter_server.local_updates, "B": config.learning.batch_size}
     sizes |= {"A": environment.mask_size, "D": int(bool(config.demonstrations.demonstrations))}
-    sizes |= {"S": config.state_size}
+    sizes |= {"S": config.state_size, "P": int(config.value.algorithm == "a3c")}
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout

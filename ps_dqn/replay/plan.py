@@ -113,6 +113,8 @@ def make_memory(
             environment.observation_dtype,
             environment.mask_size,
             config.state_size,
+            config.value.algorithm == "a3c",
+            config.parameter_server.overlap == "on",
             config.learning.gamma,
             rng,
         )

@@ -21,6 +21,8 @@ class RolloutBuffer(Memory):
         observation_dtype: np.dtype,
         mask_size: int,
         state_size: int,
+        has_policy: bool,
+        is_ahead: bool,
         gamma: float,
         rng: np.random.Generator,
     ):
@@ -33,14 +35,18 @@ class RolloutBuffer(Memory):
             observation_dtype: as observations are stored.
             mask_size: truth values of a mask of actions.
             state_size: S; above 0, each environment's steps are kept together as a sequence.
+            has_policy: whether a policy chooses, with probabilities.
+            is_ahead: a rollout is made while the one before is learned from.
             gamma: discount per environment step.
             rng: its own generator.
         """
         sizes = {"T": steps, "E": num_envs, "A": mask_size, "S": state_size}
+        sizes |= {"P": int(has_policy)}
         sizes |= {"M": 0, "B": 0}  # the order comes with a sample
         self._specs = field_specs(Rollout, sizes, observation_shape, observation_dtype)
         self._steps, self._num_envs = steps, num_envs
         self._is_recurrent, self._gamma = state_size > 0, gamma
+        self._is_ahead = is_ahead
         self._begins = np.zeros(num_envs, np.bool_)  # the next step, an episode
         self._rng = rng
         self._rollout = self._allocate()
@@ -48,8 +54,8 @@ class RolloutBuffer(Memory):
 
     @property
     def is_warm(self) -> bool:
-        """Always: a push makes the steps it needs."""
-        return True
+        """A push makes the steps it needs, those of the next one where it is ahead."""
+        return not self._is_ahead or self._made == self._steps
 
     @property
     def size(self) -> int:
@@ -62,8 +68,9 @@ class RolloutBuffer(Memory):
         return sum(array.nbytes for array in self._rollout)
 
     def begin(self) -> None:
-        """Forgets what is there: a rollout is of one push."""
-        self._made = 0
+        """Forgets what is there, unless it is ahead: a rollout is of one push."""
+        if not self._is_ahead:
+            self._made = 0
 
     def append(self, step: Step) -> None:
         """Takes one step of every environment; at most T until the next sample."""
@@ -76,11 +83,14 @@ class RolloutBuffer(Memory):
             rollout.states[:] = 0 if step.states is None else step.states
         rollout.observations[t] = step.observations
         rollout.actions[t] = step.actions
+        if rollout.log_probs.size:
+            rollout.log_probs[t] = step.log_probs
         rollout.rewards[t] = step.rewards
         rollout.discounts[t] = np.where(step.terminated, 0, self._gamma)
         rollout.next_observations[t] = step.next_observations
         rollout.next_observations[t, step.final_envs] = step.final_observations
         if rollout.next_masks.size:
+            rollout.masks[t] = step.masks
             rollout.next_masks[t] = step.next_masks
             rollout.next_masks[t, step.final_envs] = step.final_masks
         rollout.continues[t] = ~(step.terminated | step.truncated)

@@ -150,6 +150,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("train/td_loss", "", mean("td_loss", over=("updates",))),
     Metric("train/q_values", "", mean("q_values", over=("updates",))),
     Metric("train/grad_norm", "", mean("grad_norm", over=("updates",))),
+    Metric("train/entropy", "nats", mean("entropy", over=("updates",))),
     Metric("train/returns_outside_atoms", "share of episodes",
            mean("returns_outside", over=("episodes",))),
     Metric("train/staleness", "versions", mean("staleness", over=DECIDED),

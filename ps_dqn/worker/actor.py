@@ -14,7 +14,7 @@ from ps_dqn.moments import Moments
 from ps_dqn.replay.batch import Batch, zero_batch
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.plan import make_memory
-from ps_dqn.worker.calls import Played, Playing
+from ps_dqn.worker.calls import Acted, Played, Playing
 from ps_dqn.worker.following import Following
 from ps_dqn.worker.push_under_way import PushUnderWay
 
@@ -147,21 +147,21 @@ class Actor:
         """What to act on: observations, recurrent states float32 [E, S], masks bool [E, A]."""
         return [self.environments.observations, self._states, self.environments.masks]
 
-    def step(self, greedy: np.ndarray, states: np.ndarray, epsilon: float | np.ndarray) -> None:
+    def step(self, acted: Acted, epsilon: float | np.ndarray) -> None:
         """Acts, each environment at random with probability epsilon.
 
         Args:
-            greedy: the Q-network's best actions, int32 [E].
-            states: its recurrent states after them, float32 [E, S].
+            acted: what the network makes of what is acted on.
             epsilon: between 0 and 1, of each environment [E] or of all.
         """
         num_actions, masks = self.environments.num_actions, self.environments.masks
-        actions = epsilon_greedy(self._exploration, greedy, epsilon, num_actions, masks)
-        step = self.environments.step(actions)._replace(states=self._states)
+        actions = epsilon_greedy(self._exploration, acted.actions, epsilon, num_actions, masks)
+        step = self.environments.step(actions)
+        step = step._replace(states=self._states, log_probs=acted.log_probs)
         learned = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
         self.memory.append(learned)
         self._following.see(learned, self._gathered.seen)
-        self._states = carried_on(states, learned)
+        self._states = carried_on(acted.state, learned)
         self._running_returns[step.failed_envs] = 0
         self._running_returns += np.where(step.is_transition, step.rewards, 0)
         ended = np.flatnonzero(step.terminated | step.truncated)
@@ -223,15 +223,11 @@ class Evaluation:
         self._steps = 0
         return self._to_play(np.zeros((self.environments.num_envs, self._state_size), np.float32))
 
-    def step(self, greedy: np.ndarray, states: np.ndarray) -> Playing:
-        """Acts, each environment at random with probability `eval_epsilon`.
-
-        Args:
-            greedy: the Q-network's best actions, int32 [E].
-            states: its recurrent states after them, float32 [E, S].
-        """
+    def step(self, acted: Acted) -> Playing:
+        """Acts on what the network says, each environment at random with `eval_epsilon`."""
         num_actions, masks = self.environments.num_actions, self.environments.masks
-        actions = epsilon_greedy(self._exploration, greedy, self._epsilon, num_actions, masks)
+        chosen = acted.actions
+        actions = epsilon_greedy(self._exploration, chosen, self._epsilon, num_actions, masks)
         step = self.environments.step(actions)
         self._returns[step.failed_envs] = 0  # and another episode is played
         self._returns += np.where(self._playing, step.rewards, 0)
@@ -240,7 +236,7 @@ class Evaluation:
         if self._steps >= self._max_steps:
             self._playing[:] = False
         heard = step._replace(rewards=rewards_learned(step.rewards, self._reward_clip))
-        return self._to_play(carried_on(states, heard))
+        return self._to_play(carried_on(acted.state, heard))
 
     def _to_play(self, states: np.ndarray) -> Playing:
         shown = self.environments

@@ -180,10 +180,11 @@ class Plan(NamedTuple):
 
 
 class Acted(NamedTuple):
-    """What the Q-network makes of `Acting`."""
+    """What the network makes of `Acting`."""
 
-    greedy: Any  # the best actions, int32 [E]
+    actions: Any  # the best ones, or a policy's choice, int32 [E]
     state: Any  # after them, float32 [E, numbers of state]
+    log_probs: Any = np.zeros((0, 0), np.float32)  # of a policy's choice, float32 [E, 1]; else none
 
 
 class Sampled(NamedTuple):

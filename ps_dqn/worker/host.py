@@ -18,6 +18,7 @@ from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import (
+    Acted,
     Begin,
     Begun,
     EvaluateBegin,
@@ -185,7 +186,7 @@ class WorkerHost:
     def _evaluate_step(self, *arrays: Any) -> Playing:
         """Acts once in every environment of the evaluation, from the fields of `Acted`."""
         assert self._evaluation is not None  # it has begun
-        return self._evaluation.step(*arrays)
+        return self._evaluation.step(Acted(*arrays))
 
     def _evaluate_end(self) -> Played:
         """Ends an evaluation."""

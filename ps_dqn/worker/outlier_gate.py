@@ -64,7 +64,7 @@ class Admission:
             self._tally.add("withheld_outliers" if is_finite else "withheld_not_finite")
         self._tally.add("updates", self._updates)
         if is_finite:
-            for name in ("td_loss", "q_values", "grad_norm"):
+            for name in ("td_loss", "q_values", "grad_norm", "entropy"):
                 self._tally.add(name, float(getattr(learned, name)))
         return is_admitted
 

@@ -165,7 +165,7 @@ class Session:
         """Acts once in every environment, from the fields of `Acted`."""
         acted = Acted(*arrays)
         self.tally.lap("acting", then="environment")
-        self.actor.step(acted.greedy, acted.state, self._scheduled.epsilons)
+        self.actor.step(acted, self._scheduled.epsilons)
         self._push.stepped()
         self.tally.lap("environment", then="acting")
         return self._acting()

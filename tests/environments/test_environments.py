@@ -15,6 +15,7 @@ from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.replay.batch import Transitions
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 
 
 def transitions(envs: Environments, steps: int) -> set[tuple]:
@@ -127,7 +128,7 @@ def test_replay_gets_the_same_transitions_from_every_mode(config: Environment) -
     n_step, gamma = 2, 0.5
     worker = actor(config)
     for _ in range(40):
-        worker.step(np.ones(3, np.int32), NO_STATE, 0.0)
+        worker.step(Acted(np.ones(3, np.int32), NO_STATE), 0.0)
     drawn = Transitions(*(minibatches[0] for minibatches in worker.memory.sample(1, 2000)))
     starts = set()
     for before, value, discount, after in zip(
@@ -159,7 +160,7 @@ def test_what_is_gathered_counts_alike_in_every_mode(config: Environment) -> Non
     returns = []
     # Enough of lane 0's first three episodes whatever resets cost.
     for _ in range(30):
-        worker.step(np.zeros(3, np.int32), NO_STATE, 0.0)
+        worker.step(Acted(np.zeros(3, np.int32), NO_STATE), 0.0)
     gathered = worker.take_gathered()
     env_steps, episodes = gathered.env_steps, len(gathered.returns)
     return_sum = sum(gathered.returns)

@@ -17,11 +17,13 @@ from ps_dqn.errors import UsageError
 from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.worker.actor import Actor, Evaluation
+from ps_dqn.worker.calls import Acted
 
 IDS = ("TestMasks/Infos-v0", "TestMasks/Method-v0")
 SEQUENCES = {"recurrent_size": 2, "burn_in": 1, "sequence_length": 2, "sequence_period": 1}
 NO_REPLAY = {"min_replay_size": 1000, "replay_capacity": None, "update_period": 8}
 PQN = {"replay": "rollout", "target_update_period": 0, "n_step": 1, "double_dqn": False} | NO_REPLAY
+A3C = {"algorithm": "a3c", "epsilon_start": 0.0, "epsilon_end": 0.0} | PQN
 KINDS: dict[str, dict[str, Any]] = {
     "double": {},
     "dqn": {"double_dqn": False},
@@ -35,6 +37,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "r2d2": SEQUENCES,
     "pqn": PQN,
     "recurrent_pqn": {"recurrent_size": 2} | PQN,
+    "a3c": A3C,
+    "recurrent_a3c": {"recurrent_size": 2} | A3C,
 }
 
 
@@ -92,9 +96,9 @@ def test_no_action_is_taken_that_is_not_allowed(kind: str, autoreset: str) -> No
     while made < options.vector_steps_per_push(1) or not actor.memory.is_warm:
         observations, state, masks = map(tf.constant, actor.acting)
         shown = network.initial, observations, state
-        greedy, states = network.act(*shown, SEED + made, masks)
-        taken.update(greedy.numpy().tolist())
-        actor.step(greedy.numpy(), states.numpy(), epsilon=0.5)
+        acted = Acted(*(each.numpy() for each in network.act(*shown, SEED + made, masks)))
+        taken.update(acted.actions.tolist())
+        actor.step(acted, epsilon=0.0 if options.value.algorithm == "a3c" else 0.5)
         made += 1
     assert len({action % 2 for action in taken}) == 2, "what is best is not always allowed"
     batch = actor.memory.sample(2, 8)
@@ -105,6 +109,7 @@ def test_no_action_is_taken_that_is_not_allowed(kind: str, autoreset: str) -> No
         case Sequences():
             assert (batch.masks == masks_of(batch.observations)).all()
         case Rollout():
+            assert (batch.masks == masks_of(batch.observations)).all()
             assert (batch.next_masks == masks_of(batch.next_observations)).all()
     slots = np.zeros((local_optimizer_slots(options), network.num_parameters), np.float32)
     given = Inputs(options, network, network.initial, network.initial, slots, batch)
@@ -119,7 +124,7 @@ def test_random_actions_are_any_that_are_allowed() -> None:
     actor = Actor(config(), worker=0)
     for _ in range(60):
         _, states, masks = actor.acting
-        actor.step(masks.argmin(axis=1), states, epsilon=1.0)
+        actor.step(Acted(masks.argmin(axis=1), states), epsilon=1.0)
     assert not any(actor.environments.failures.values())
     batch = actor.memory.sample(2, 200)
     assert isinstance(batch, Transitions)
@@ -132,7 +137,7 @@ def test_evaluations_have_masks_too() -> None:
     playing = evaluation.begin(0)
     while playing.episodes:
         assert (playing.masks == masks_of(playing.observations)).all()
-        playing = evaluation.step(playing.masks.argmax(axis=1), playing.state)
+        playing = evaluation.step(Acted(playing.masks.argmax(axis=1), playing.state))
     assert evaluation.end().returns.tolist() == [LENGTH] * 3
     evaluation.environments.close()
 

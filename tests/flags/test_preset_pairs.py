@@ -24,6 +24,7 @@ MEASURED = {
     "munchausen_iqn": (3, 2e-3, 3e-4, 150_000),
     "r2d2": (5, 2e-3, 1e-4, 300_000),
     "pqn": (1, 5e-3, 3e-4, 300_000),
+    "a3c": (1, 4e-3, 3e-4, 150_000),
     "gorila": (10, 2e-3, 2e-4, 150_000),
 }
 # Of an algorithm: these are a problem's.

@@ -47,7 +47,7 @@ def test_a_network_has_values_of_all_choices(dueling: bool) -> None:
         means = [tf.reduce_mean(part, 1) for part in branches.split(outputs, COUNTS)]
         for mean in means:
             assert mean.numpy().tolist() == close(means[0].numpy().tolist())
-    actions, _ = network.act(parameters, observations, np.zeros((ROWS, 0), np.float32))
+    actions, _, _ = network.act(parameters, observations, np.zeros((ROWS, 0), np.float32))
     assert actions.numpy().tolist() == branches.greedy(outputs, COUNTS).numpy().tolist()
     assert network.as_keras()(observations).shape == (ROWS, sum(COUNTS))
 

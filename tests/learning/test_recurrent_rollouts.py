@@ -71,6 +71,8 @@ def random_rollout() -> Rollout:
         weights,
         starts,
         states.astype(np.float32),
+        np.ones((*shape, 0), np.bool_),
+        np.zeros((*shape, 0), np.float32),
         np.array(each, np.int32).reshape(4, 8),
     )
 

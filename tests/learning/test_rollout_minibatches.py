@@ -37,6 +37,8 @@ def random_rollout(rng: np.random.Generator) -> Rollout:
         weights,
         np.zeros(shape, np.bool_),
         np.zeros((ENVIRONMENTS, 0), np.float32),
+        np.ones((*shape, 0), np.bool_),
+        np.zeros((*shape, 0), np.float32),
         np.array([[5, 2, 0], [1, 3, 4]], np.int32),
     )
 

@@ -48,7 +48,7 @@ def test_values_are_the_users_model_at_these_parameters() -> None:
     hidden = np.tanh(seen @ first[:32].reshape(4, 8) + first[32:])
     expected = hidden @ second[:24].reshape(8, 3) + second[24:]
     np.testing.assert_allclose(outputs(network, vector, seen), expected, rtol=1e-5, atol=1e-5)
-    actions, _ = network.act(tf.constant(vector), seen, tf.zeros([6, 0]))
+    actions, _, _ = network.act(tf.constant(vector), seen, tf.zeros([6, 0]))
     assert actions.numpy().tolist() == expected.argmax(axis=1).tolist()
 
 

@@ -145,7 +145,7 @@ def test_iqn_acts_by_the_midpoints() -> None:
     expected = implicit_quantiles(built, x, midpoints)
     parameters = tf.constant(vector)
     np.testing.assert_allclose(built.outputs(parameters, x), expected, rtol=1e-3, atol=1e-3)
-    actions, _ = built.act(parameters, x, tf.zeros([6, 0]))
+    actions, _, _ = built.act(parameters, x, tf.zeros([6, 0]))
     assert actions.numpy().tolist() == expected.mean(axis=-1).argmax(axis=-1).tolist()
     np.testing.assert_allclose(built.as_keras()(x), expected.mean(axis=-1), rtol=1e-3, atol=1e-3)
 

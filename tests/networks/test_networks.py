@@ -217,7 +217,7 @@ def test_every_combination_learns_and_acts(name: str, value: Value, recurrent: i
         gradient = tape.gradient(loss, parameters).numpy()
         assert np.isfinite(gradient).all()
         assert np.count_nonzero(gradient) > gradient.size // 4
-        actions, _ = built.act(parameters, seen[:, 0], state, noise)
+        actions, _, _ = built.act(parameters, seen[:, 0], state, noise)
         assert actions.dtype == tf.int32
         assert set(actions.numpy().tolist()) <= {0, 1, 2}
 
@@ -240,7 +240,7 @@ def test_saved_model_gives_the_same_values(
     results = [keras.tree.flatten(model(inputs)) for model in (loaded, built.as_keras())]
     for found, other in zip(*results, strict=True):
         np.testing.assert_array_equal(found, other)
-    actions, next_state = built.act(tf.constant(vector), seen, state)
+    actions, next_state, _ = built.act(tf.constant(vector), seen, state)
     q_values, *states = results[0]
     assert q_values.shape == (5, 3)
     assert actions.numpy().tolist() == q_values.numpy().argmax(axis=1).tolist()

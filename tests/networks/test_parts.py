@@ -179,7 +179,7 @@ def test_a_recurrent_network_reads_them_along_sequences() -> None:
     )
     one = networks.build(config(recurrent_size=4), NONE, spec_of(SPACE), 0)
     assert features.shape == (2, 3, 4)
-    actions, _ = one.act(parameters, rows[:, 0], state)
+    actions, _, _ = one.act(parameters, rows[:, 0], state)
     expected = one.outputs(parameters, features[:, 0]).numpy().argmax(axis=1)
     assert actions.numpy().tolist() == expected.tolist()
 

@@ -75,7 +75,7 @@ def test_acting_step_by_step_is_the_unrolled_policy() -> None:
     found, last = built.unroll(parameters, *along, state)
     outputs = built.outputs(parameters, tf.reshape(found, [10, 3])).numpy().reshape(2, 5, 3)
     for step in range(5):
-        greedy, after = built.act(parameters, seen[:, step], state)
+        greedy, after, _ = built.act(parameters, seen[:, step], state)
         assert greedy.numpy().tolist() == outputs[:, step].argmax(axis=-1).tolist()
         assert not after.numpy()[:, 6:].any()
         state = done(after.numpy(), actions[:, step], rewards[:, step])

@@ -45,10 +45,10 @@ class Recorded(CheckpointPlayer):
         greedy_action = self._greedy
 
         def kept(parameters, observations, state, masks):
-            numbers, state_after = greedy_action(parameters, observations, state, masks=masks)
+            acted = greedy_action(parameters, observations, state, masks=masks)
             self.given.append([each.numpy() for each in (observations, state, masks)])
-            self.chosen.append(numbers.numpy())
-            return numbers, state_after
+            self.chosen.append(acted[0].numpy())
+            return acted
 
         self._greedy = kept
 
@@ -100,7 +100,9 @@ def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:
         met = observations.Met(*given)
         average = checkpoint.state.average
         wanted = agreement.wanted(evaluated.network, average, policy.interface, met)
-        np.testing.assert_allclose(outputs["q_values"], wanted["q_values"], rtol=2e-4, atol=2e-5)
+        name = greedy.chosen_by(outputs)
+        assert (name == greedy.LOGITS) == (config.value.algorithm == "a3c")
+        np.testing.assert_allclose(outputs[name], wanted[name], rtol=2e-4, atol=2e-5)
 
 
 def test_an_episode_that_begins_forgets_the_one_before(tmp_path: pathlib.Path) -> None:

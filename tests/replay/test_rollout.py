@@ -20,7 +20,9 @@ NOBODY, NOTHING = np.zeros(0, np.int64), np.zeros((0, 1), np.float32)
 
 def buffer(steps: int = STEPS, num_envs: int = ENVS, seed: int = 0) -> RolloutBuffer:
     rng = np.random.default_rng(seed)
-    return RolloutBuffer(steps, num_envs, (1,), np.dtype(np.float32), 0, 0, GAMMA, rng)
+    return RolloutBuffer(
+        steps, num_envs, (1,), np.dtype(np.float32), 0, 0, False, False, GAMMA, rng
+    )
 
 
 def column(*values: float) -> np.ndarray:
@@ -181,6 +183,8 @@ def random_rollout() -> Rollout:
         np.array([[1, 1], [1, 0], [0, 1]], np.float32),
         np.zeros(shape, np.bool_),
         np.zeros((ENVS, 0), np.float32),
+        np.ones((*shape, 0), np.bool_),
+        np.zeros((*shape, 0), np.float32),
         np.stack([rng.permutation(size), rng.permutation(size)]).reshape(4, 3).astype(np.int32),
     )
 

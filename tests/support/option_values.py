@@ -41,21 +41,28 @@ NOT_DEFAULT: dict[str, Any] = {
     "snapshot_period": 3.5,
     "min_workers": 3,
 }
+ROLLOUT = {"target_update_period": 0, "double_dqn": False, "n_step": 1}
+A3C = {"replay": "rollout", "epsilon_start": 0.0, "epsilon_end": 0.0, **ROLLOUT}
 # What a choice goes with, beside what its option needs to have an effect.
 GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("munchausen", True): {"double_dqn": False},
     ("replay_compression", "lz4"): {"replay_memory": "1GiB"},
     ("anneal_updates", 20_000): {"n_step_start": 1},
-    ("replay", "rollout"): {"target_update_period": 0, "double_dqn": False, "n_step": 1},
+    ("replay", "rollout"): ROLLOUT,
+    ("algorithm", "a3c"): A3C,
+    # All that it needs: they ask for each other.
+    ("v_trace", True): {"algorithm": "a3c", **A3C},
 }
 NOT_NORMALIZED = {"normalize_observations": "auto", "normalize_returns": "auto"}
 NO_TRACES = {"traces": "none"}
 NO_RESETS = {"reset_period": 0}
 ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0, "branching": False}
+BY_VALUES = {"algorithm": "dqn"}
 # Together, these experiments have every option with a value that is not its default: what each
 # says first, for there are options that do not go together.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "traces": {
+        **BY_VALUES,
         **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
@@ -65,6 +72,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "synchronous": {
+        **BY_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -76,6 +84,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "robust": {
+        **BY_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -87,6 +96,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "munchausen": {
+        **BY_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -97,6 +107,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "iqn",
     },
     "categorical": {
+        **BY_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -108,6 +119,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "histogram": {
+        **BY_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -118,6 +130,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "demonstrated": {
+        **BY_VALUES,
         **NO_TRACES,
         "branching": False,
         "optimizer": "sgd",
@@ -128,6 +141,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "offline": {
+        **BY_VALUES,
         **NO_TRACES,
         **NOT_NORMALIZED,
         "value_rescaling": False,
@@ -139,6 +153,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "rollout": {
+        **BY_VALUES,
         **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
@@ -153,6 +168,28 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_rescaling": False,
         "recurrent_size": 0,
         "replay_capacity": None,
+        "replay_memory": "",
+        "replay_compression": "none",
+        "replay_files": False,
+    },
+    "policy": {
+        **NO_TRACES,
+        **NO_RESETS,
+        **ONLINE,
+        **NOT_NORMALIZED,
+        **A3C,
+        "algorithm": "a3c",
+        "overlap": "on",
+        "anneal_updates": DEFAULTS["anneal_updates"],
+        "n_step_start": 0,
+        "gamma_start": 0.0,
+        "tau": 0.0,
+        "value_distribution": "none",
+        "munchausen": False,
+        "value_rescaling": False,
+        "dueling": False,
+        "epsilon_ladder": False,
+        "recurrent_size": 0,
         "replay_memory": "",
         "replay_compression": "none",
         "replay_files": False,

@@ -55,9 +55,9 @@ def test_train_row() -> None:
     made = [
         report(
             worker=0, pushes=1, updates=4, env_steps=32, episodes=2, return_sum=30.0, td_loss=2.0,
-            q_values=8.0, grad_norm=6.0, staleness=1, staleness_max=1, epsilon=0.5, replay_size=100,
-            bytes_pulled=320, bytes_pushed=160, time_acting=0.5, time_pull=0.25, time_push=0.5,
-            pull_max=0.25, push_max=0.5, pull_took=0.5, push_took=0.75,
+            q_values=8.0, grad_norm=6.0, entropy=3.0, staleness=1, staleness_max=1, epsilon=0.5,
+            replay_size=100, bytes_pulled=320, bytes_pushed=160, time_acting=0.5, time_pull=0.25,
+            time_push=0.5, pull_max=0.25, push_max=0.5, pull_took=0.5, push_took=0.75,
         ),
         report(
             worker=1, pushes=3, refused=1, updates=12, env_steps=96, episodes=1, return_sum=3.0,
@@ -81,6 +81,7 @@ def test_train_row() -> None:
         "train/td_loss": 8.0 / 16,
         "train/q_values": 16.0 / 16,
         "train/grad_norm": 8.0 / 16,
+        "train/entropy": 3.0 / 16,
         "train/returns_outside_atoms": 1 / 3,
         "train/staleness": 7.0 / 5,  # of decided pushes: 4 applied, 1 refused
         "train/staleness_max": 4.0,

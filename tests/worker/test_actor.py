@@ -14,6 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.batch import Transitions
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 
 # A sequence takes 3 + 4 + 3 rows.
 RECURRENT = {"recurrent_size": 1, "burn_in": 3, "sequence_length": 4, "n_step": 3}
@@ -44,7 +45,7 @@ def act(actor: Actor, steps: int, epsilon: float = 0.0, action: int = 1) -> np.n
     """Steps with the same greedy action for everyone; what there is to act on next."""
     for _ in range(steps):
         observations, states, _ = actor.acting
-        actor.step(np.full(len(observations), action, np.int32), states, epsilon)
+        actor.step(Acted(np.full(len(observations), action, np.int32), states), epsilon)
     return actor.environments.observations
 
 
@@ -290,7 +291,8 @@ def test_recurrent_states_have_what_was_done_and_what_it_paid(opened: Open) -> N
     actor = opened(recurrent_size=1, reward_clip=1.5)
     found = []
     for _ in range(6):
-        actor.step(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32), epsilon=0.0)
+        acted = Acted(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32))
+        actor.step(acted, epsilon=0.0)
         found.append(actor.acting[1].tolist())
     # Action 2, counted from 1, pays 2, of which 1.5 is learned from. An episode takes four steps,
     # and a fifth one begins the next, with nothing before it.

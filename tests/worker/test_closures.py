@@ -18,6 +18,7 @@ from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.state import State
 from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 
 SINGLE = Config.from_values({**SMALL, "local_updates": 1})
 THREE_PUSHES = Config.from_values({**SMALL, "local_updates": 4, "pushes_per_closure": 3})
@@ -73,7 +74,7 @@ class OneWorker:
         while made < to_make or not memory.is_warm:
             observations, state, _ = self._actor.acting
             greedy = q_values(self._network, online, observations).numpy().argmax(-1)
-            self._actor.step(greedy, state, epsilon)
+            self._actor.step(Acted(greedy, state), epsilon)
             made += 1
         gathered = self._actor.take_gathered()
         batch = memory.sample(

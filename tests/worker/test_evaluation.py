@@ -12,6 +12,7 @@ from support.paying_env import SMALL
 
 from ps_dqn.config import Config
 from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.calls import Acted
 
 Judge = Callable[..., Evaluation]
 
@@ -34,7 +35,7 @@ def play(evaluation: Evaluation, seed: int = 0, action: int = 1) -> tuple[list[f
     playing, steps = evaluation.begin(seed), 0
     while playing.episodes > 0:
         greedy = np.full(len(playing.observations), action, np.int32)
-        playing = evaluation.step(greedy, playing.state)
+        playing = evaluation.step(Acted(greedy, playing.state))
         assert playing.episodes.dtype == np.int32
         steps += 1
     mark, returns = evaluation.end()
@@ -78,5 +79,5 @@ def test_greedy_evaluations_take_no_random_action(judged: Judge) -> None:
 def test_what_was_done_and_paid_is_in_the_states_of_evaluations_too(judged: Judge) -> None:
     evaluation = judged(2, recurrent_size=1, reward_clip=1.5)
     evaluation.begin(0)
-    playing = evaluation.step(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32))
+    playing = evaluation.step(Acted(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32)))
     assert playing.state.tolist() == [[7, 7, 3, 1.5]] * 2

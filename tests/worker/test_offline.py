@@ -7,6 +7,7 @@ from support.paying_env import SMALL
 
 from ps_dqn.config import Config
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 from ps_dqn.worker.push_under_way import PushUnderWay
 
 TIMES = [0, 1, 2, 3] * 5
@@ -62,7 +63,7 @@ def test_what_is_collected_is_learned_from_beside_demonstrations(tmp_path: pathl
     assert push.steps_to_make == 3
     while not actor.memory.is_warm:
         observations, states, _ = actor.acting
-        actor.step(np.ones(len(observations), np.int32), states, 0.0)
+        actor.step(Acted(np.ones(len(observations), np.int32), states), 0.0)
     batch = actor.memory.sample(*actor.nothing.actions.shape)
     is_shown = batch.observations[..., 1] == 9
     assert (is_shown == (batch.demonstrated[..., 0] == 1)).all()

@@ -82,7 +82,7 @@ def test_states_of_rollouts_are_those_acted_with(config: Environment) -> None:
         _, before, _ = worker.acting
         for _ in range(4):
             # The state that an LSTM would have which counts steps.
-            worker.step(np.ones(3, np.int32), worker.acting[1] + 1, 0.0)
+            worker.step(Acted(np.ones(3, np.int32), worker.acting[1] + 1), 0.0)
         rollout = worker.memory.sample(2, 12)
         assert isinstance(rollout, Rollout)
         times = rollout.observations[..., 2]
@@ -111,7 +111,7 @@ def test_states_begin_anew_however_environments_reset(config: Environment) -> No
         # [lane, episode, time].
         assert (states[:, :4] == observations[:, 2:]).all()
         began += int((observations[:, 2] == 0).sum())
-        worker.step(np.zeros(3, np.int32), states + 1, 0.0)
+        worker.step(Acted(np.zeros(3, np.int32), states + 1), 0.0)
     assert began > 20
     drawn = worker.memory.sample(1, 100)
     assert isinstance(drawn, Sequences)
