@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.forbidding_env import ACTIONS, LENGTH, SMALL, allowed
+from support.option_values import A3C
 from support.small_learner import SEED, Inputs, learn
 
 from ps_dqn import environments, networks
@@ -23,7 +24,6 @@ IDS = ("TestMasks/Infos-v0", "TestMasks/Method-v0")
 SEQUENCES = {"recurrent_size": 2, "burn_in": 1, "sequence_length": 2, "sequence_period": 1}
 NO_REPLAY = {"min_replay_size": 1000, "replay_capacity": None, "update_period": 8}
 PQN = {"replay": "rollout", "target_update_period": 0, "n_step": 1, "double_dqn": False} | NO_REPLAY
-A3C = {"algorithm": "a3c", "epsilon_start": 0.0, "epsilon_end": 0.0} | PQN
 KINDS: dict[str, dict[str, Any]] = {
     "double": {},
     "dqn": {"double_dqn": False},
@@ -37,8 +37,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "r2d2": SEQUENCES,
     "pqn": PQN,
     "recurrent_pqn": {"recurrent_size": 2} | PQN,
-    "a3c": A3C,
-    "recurrent_a3c": {"recurrent_size": 2} | A3C,
+    "a3c": A3C | NO_REPLAY,
+    "recurrent_a3c": {"recurrent_size": 2} | A3C | NO_REPLAY,
 }
 
 

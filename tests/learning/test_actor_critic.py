@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.four_numbers import close, learn, slopes
+from support.option_values import A3C
 
 from ps_dqn import networks
 from ps_dqn.config import Config
@@ -17,14 +18,8 @@ STEPS, ENVIRONMENTS, FEATURES, ACTIONS = 3, 2, 2, 3
 RESET = (1, 1)
 GAMMA, LAMBDA = 0.9, 0.8
 ENVIRONMENT = EnvironmentSpec((FEATURES,), np.dtype(np.float32), ACTIONS, None, has_masks=True)
-A3C = {
-    "algorithm": "a3c",
-    "replay": "rollout",
-    "target_update_period": 0,
-    "double_dqn": False,
-    "n_step": 1,
-    "epsilon_start": 0.0,
-    "epsilon_end": 0.0,
+SMALL = {
+    **A3C,
     "trace_lambda": LAMBDA,
     "loss": "squared",
     "hidden_sizes": (),
@@ -67,7 +62,7 @@ def random_rollout() -> Rollout:
 
 
 def source(**values: Any) -> Any:
-    config = Config.from_values(A3C | values)
+    config = Config.from_values(SMALL | values)
     return make_source(config, networks.build(config.network, config.value, ENVIRONMENT, seed=1))
 
 
@@ -158,7 +153,7 @@ def test_v_trace_weighs_by_how_likely_steps_are_by_now(index: int) -> None:
 
 def test_a_network_with_a_memory_judges_along_each_environment() -> None:
     config = Config.from_values(
-        A3C | {"recurrent_size": 2, "local_updates": 2, "update_period": 3, "batch_size": 3}
+        SMALL | {"recurrent_size": 2, "local_updates": 2, "update_period": 3, "batch_size": 3}
     )
     network = networks.build(config.network, config.value, ENVIRONMENT, seed=1)
     rollout = random_rollout()

@@ -13,6 +13,7 @@ from ps_dqn.config import Config
 from ps_dqn.environments import interface
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.state import Counters, State
+from support.option_values import A3C
 
 MODULE = "support.kinds_of_runs"
 PARTS = spaces.Dict(
@@ -110,11 +111,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "hl_gauss": {"value_distribution": "hl_gauss", "num_atoms": 7},
     "qr_dqn": {"value_distribution": "qr_dqn", "num_quantiles": 5, "dueling": True},
     "iqn": {"value_distribution": "iqn", "num_policy_quantiles": 6, "num_cosines": 8},
-    "a3c": {
-        **{"algorithm": "a3c", "replay": "rollout", "n_step": 1, "target_update_period": 0},
-        **{"double_dqn": False, "epsilon_start": 0.0, "epsilon_end": 0.0},
-        **{"env_kwargs": shown(masked="true")},
-    },
+    "a3c": {**A3C, "env_kwargs": shown(masked="true")},
     "noisy": {"noisy": True, "value_distribution": "c51"},
     "of_a_user": {
         **{"network": "support.user_networks:of_parts", "env_kwargs": shown("parts")},

@@ -42,7 +42,10 @@ NOT_DEFAULT: dict[str, Any] = {
     "min_workers": 3,
 }
 ROLLOUT = {"target_update_period": 0, "double_dqn": False, "n_step": 1}
-A3C = {"replay": "rollout", "epsilon_start": 0.0, "epsilon_end": 0.0, **ROLLOUT}
+A3C = {
+    **{"algorithm": "a3c", "replay": "rollout", "epsilon_start": 0.0, "epsilon_end": 0.0},
+    **ROLLOUT,
+}
 # What a choice goes with, beside what its option needs to have an effect.
 GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("munchausen", True): {"double_dqn": False},
@@ -51,7 +54,7 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("replay", "rollout"): ROLLOUT,
     ("algorithm", "a3c"): A3C,
     # All that it needs: they ask for each other.
-    ("v_trace", True): {"algorithm": "a3c", **A3C},
+    ("v_trace", True): A3C,
 }
 NOT_NORMALIZED = {"normalize_observations": "auto", "normalize_returns": "auto"}
 NO_TRACES = {"traces": "none"}
@@ -178,7 +181,6 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         **ONLINE,
         **NOT_NORMALIZED,
         **A3C,
-        "algorithm": "a3c",
         "overlap": "on",
         "anneal_updates": DEFAULTS["anneal_updates"],
         "n_step_start": 0,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.option_values import A3C
 from support.worker_calls import Worker
 
 from ps_dqn.config import Config
@@ -13,17 +14,12 @@ from ps_dqn.worker.calls import Acted
 
 STEPS, ENVIRONMENTS = 3, 2
 AHEAD = {
-    "algorithm": "a3c",
+    **A3C,
     "v_trace": True,
     "overlap": "on",
-    "replay": "rollout",
-    "target_update_period": 0,
-    "double_dqn": False,
     "local_updates": 2,
     "update_period": 3,
     "batch_size": 6,
-    "epsilon_start": 0.0,
-    "epsilon_end": 0.0,
     "min_replay_size": Config().replay.min_replay_size,
     "replay_capacity": None,
 }
