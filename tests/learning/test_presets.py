@@ -10,6 +10,7 @@ from ps_dqn.config import Config
 from ps_dqn.flags import command_line, experiment
 from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 
 
 def preset(name: str) -> Config:
@@ -21,10 +22,14 @@ def preset(name: str) -> Config:
     return experiment.read(values)
 
 
-EXTRAS = {"lunarlander": "Box2D", "minatar": "minatar", "atari": "ale_py", "btr": "ale_py"}
+EXTRAS = {
+    **{"lunarlander": "Box2D", "minatar": "minatar"},
+    **dict.fromkeys(("atari", "atari_fast", "btr"), "ale_py"),
+}
 # What would take minutes.
 LESS = {
     "atari": ["--min_replay_size=200", "--num_envs=8", "--network_width=0.25", "--local_updates=4"],
+    "atari_fast": ["--min_replay_size=200", "--network_width=0.25", "--local_updates=4"],
     "btr": [
         *("--min_replay_size=100", "--num_envs=4", "--batch_size=8", "--local_updates=2"),
         "--network_width=0.25",
@@ -44,8 +49,8 @@ def test_every_preset_learns(name: str) -> None:
     made = 0
     while made < config.vector_steps_per_push(1) or not actor.memory.is_warm:
         observations, states, _ = actor.acting
-        greedy, states = act(network.initial, observations, states, SEED + made)
-        actor.step(greedy.numpy(), states.numpy(), epsilon=0.5)
+        acted = act(network.initial, observations, states, SEED + made)
+        actor.step(Acted(*(each.numpy() for each in acted)), epsilon=0.5)
         made += 1
     batch = actor.memory.sample(config.parameter_server.local_updates, config.learning.batch_size)
     slots = np.zeros((local_optimizer_slots(config), network.num_parameters), np.float32)
