@@ -196,6 +196,8 @@ def most_memory(pid: int) -> float:
 class Caller:
     """Hosted by the worker: a `ParameterClient`, timed."""
 
+    recording = None
+
     def __init__(self, config):
         self._config = config
         self._client = None

@@ -39,7 +39,7 @@ LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 3
 
 # What is on one floor may import what is on the floors before it, and nothing else of ps_dqn.
 FLOORS = (
-    {"errors", "state"},
+    {"errors", "profiling", "state"},
     {"config", "wire", "run", "user_code"},
     {"cost_model", "environments", "kubernetes", "moments", "optimizers", "seeds"},
     {"networks", "replay", "telemetry"},

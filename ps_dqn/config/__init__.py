@@ -7,6 +7,7 @@ from ps_dqn.config.experiment import Config, Group, groups, option_type
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
+from ps_dqn.config.profiling import Profiling
 from ps_dqn.config.replay import Replay
 from ps_dqn.config.resets import Resets
 from ps_dqn.config.run import ParameterServer, Run
@@ -21,6 +22,7 @@ __all__ = [
     "Learning",
     "Network",
     "ParameterServer",
+    "Profiling",
     "Replay",
     "Resets",
     "Run",

@@ -32,6 +32,7 @@ def check(config: Topics) -> None:
     _check_values(config)
     _check_target(config)
     config.replay.check_traces(config.value)
+    config.profiling.check()
     network, value, replay = config.network, config.value, config.replay
     config.actor_critic.check_beside(
         network, value, replay, config.exploration, config.parameter_server

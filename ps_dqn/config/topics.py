@@ -9,6 +9,7 @@ from ps_dqn.config.environment import Environment
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
+from ps_dqn.config.profiling import Profiling
 from ps_dqn.config.replay import Replay
 from ps_dqn.config.resets import Resets
 from ps_dqn.config.run import ParameterServer, Run
@@ -30,3 +31,4 @@ class Topics:
     parameter_server: ParameterServer = dataclasses.field(default_factory=ParameterServer)
     run: Run = dataclasses.field(default_factory=Run)
     faults: Faults = dataclasses.field(default_factory=Faults)
+    profiling: Profiling = dataclasses.field(default_factory=Profiling)

@@ -72,6 +72,7 @@ class Training:
         observer: Observer,
         first_ticket: int = 1,
         films: Films | None = None,
+        hear_updates: Callable[[int], None] = lambda _: None,
     ):
         self._config = config
         self._target_return = target_return
@@ -81,7 +82,7 @@ class Training:
         self._tasks = tasks
         self._saving = saving
         self._observer = observer
-        self._films = films
+        self._films, self._hear_updates = films, hear_updates
         self._stop_requested, self._reason = False, ""
         self._state = "training"  # one of `figures.STATES`
         self._evaluations = Evaluations(config.run, closures, schedule)
@@ -119,6 +120,7 @@ class Training:
         """
         self._started = self._ticked = time.perf_counter()
         self._progress = Progress(self._store.counters(), self.seconds)
+        self._hear_updates(self._progress.counters.updates)
         self._observer.saved()
         self._observer.show(self._figures())
         env_steps = self._progress.counters.env_steps
@@ -182,6 +184,7 @@ class Training:
         self._check(error)
         report = Report.decode(vector)
         self._progress.add(report)
+        self._hear_updates(self._progress.counters.updates)
         self._window.measure(report)
         self._saving.snapshots.heard(report)
         self._tasks.reported(int(report.worker))

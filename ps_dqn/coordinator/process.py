@@ -137,6 +137,7 @@ class _CoordinatorProcess:
             shelf: has its newest snapshot.
         """
         from ps_dqn.coordinator import reconnect, run, snapshots, tasks
+        from ps_dqn.coordinator.profiles import Profiles
         from ps_dqn.coordinator.pulses import Pulses
         from ps_dqn.coordinator.watchdog import Watchdog
 
@@ -177,6 +178,7 @@ class _CoordinatorProcess:
             options,
             tracking,
             Pulses(listener, spec.tasks()),
+            Profiles(command.config.profiling, spec.tasks(), command.folder, self.say),
             command.started,
         )
         # Tasks in this process can only stand still with all of it.

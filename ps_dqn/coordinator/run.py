@@ -18,6 +18,7 @@ from ps_dqn.coordinator.dispatch import Schedule
 from ps_dqn.coordinator.films import Films
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result, Training
+from ps_dqn.coordinator.profiles import Profiles
 from ps_dqn.coordinator.pulses import Pulses
 from ps_dqn.coordinator.recovery import Recovered
 from ps_dqn.coordinator.saving import Saving
@@ -66,6 +67,7 @@ class RunContext:
     hyperparameters: Hyperparameters
     tracking: Tracking
     pulses: Pulses
+    profiles: Profiles
     started: float  # time.perf_counter() when the command began
 
     @property
@@ -147,6 +149,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         observer,
         recovered.first_ticket,
         films,
+        context.profiles.hear,
     )
 
     if absent:
@@ -158,6 +161,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     context.history.failures.work(back)
     try:
         result = training.run()
+        context.profiles.finish(is_over=training.is_over)
     except ClusterLostError:
         context.snapshots.seconds = training.seconds
         context.history.lost(context.vitals.read().counters, time.perf_counter() - context.started)
@@ -167,6 +171,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         connected.members.close()
         context.watchdog.follow(None)
         films.close(waits=training.is_over)
+        context.profiles.disconnect()
         observer.close()
         schedule.close()
     context.signals.left_tasks()

@@ -15,6 +15,8 @@ from ps_dqn.parameter_server.creation import Creation, Sizes
 from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.shard import Shard
+from ps_dqn.profiling import recording
+from ps_dqn.profiling.recording import Recording
 from ps_dqn.state import State
 from ps_dqn.telemetry import memory
 from ps_dqn.telemetry.figures import ServerFigures
@@ -30,6 +32,7 @@ class ParameterHost:
         self._run = ""  # JSON: which run the shard is of; no text while it is being made
         self._size = 0  # parameters
         self._session = 0
+        self.recording: Recording | None = None
 
     @property
     def methods(self) -> dict[str, Callable[..., Sequence[Any]]]:
@@ -43,10 +46,10 @@ class ParameterHost:
         if shard is not None:
             methods |= {
                 "pull": lambda request: [shard.pull(request)],
-                "push": lambda *push: [shard.push(*push)],
+                "push": lambda *push: [self._changed(shard.push(*push))],
                 "stage": lambda *push: [np.int64(shard.stage(*push))],
-                "decide": lambda request: [shard.decide(request)],
-                "follow": lambda verdict: [np.int64(shard.follow(verdict))],
+                "decide": lambda request: [self._changed(shard.decide(request))],
+                "follow": lambda verdict: [np.int64(self._changed(shard.follow(verdict)))],
                 "mark": lambda kind, known, worker: [
                     shard.mark(Kind(int(kind)), int(known), int(worker))
                 ],
@@ -89,9 +92,11 @@ class ParameterHost:
     def leave(self) -> None:
         """Lets go of the parameters."""
         self._shard = None
+        self._forget()
 
     def _create(self, *inputs: Any) -> list[Any]:
         self._run = ""
+        self._forget()
         given = Creation(*inputs)
         sizes, config = Sizes(*map(int, given.sizes)), Config.from_json(given.config.decode())
         self._size, self._session = len(given.initial), int(given.session)
@@ -105,12 +110,26 @@ class ParameterHost:
             Normalizing(sizes.num_moments, num_returns, sizes.start),
             Resets(config, sizes.start, self._size, given.segments, given.drawn),
         )
+        profiling = config.profiling
+        self.recording = recording.make(profiling.window, profiling.profile_python)
         return [np.int32(1)]
 
     def _name(self, run: bytes) -> list[Any]:
         """Says which run the shard is of, now that it holds all that the run begins with."""
         self._run = run.decode()
+        self._changed(None)
         return [np.int32(1)]
+
+    def _changed(self, result: Any) -> Any:
+        """Tells the recording, where it listens, of the run's updates; gives the result back."""
+        if self.recording is not None and self.recording.listens and self._shard is not None:
+            self.recording.hear(self._shard.tally()["updates"])
+        return result
+
+    def _forget(self) -> None:
+        if self.recording is not None:
+            self.recording.close()
+            self.recording = None
 
 
 def _restored(shard: Shard, arrays: Sequence[Any]) -> list[Any]:

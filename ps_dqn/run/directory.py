@@ -28,6 +28,7 @@ CHECKPOINTS = "checkpoints"
 LOGS = "logs"
 TENSORBOARD = "tensorboard"
 VIDEOS = "videos"
+PROFILE = "profile"  # of Python
 # What workers of a local cluster keep: replay that outlives them.
 WORKER_FILES = "workers"
 IDENTITY = "run_id"

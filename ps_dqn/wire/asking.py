@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ps_dqn.cluster.spec import Task
+from ps_dqn.profiling.recording import Piece
 from ps_dqn.wire import bridge, failures
 
 # The device that each thread asks, and since when.
@@ -48,6 +50,24 @@ def clear_error(device: str, task: int) -> str:
     with _asking(device):
         text: bytes = bridge.take_error(task).numpy()
     return text.decode(errors="replace")
+
+
+def recorded(device: str, task: int, place: int) -> Piece:
+    """What a task has recorded of itself, from a byte on: see `Recording.give`.
+
+    It may take as long as it does: no task is given up for it.
+
+    Raises:
+        tf.errors.OpError: the task does not answer.
+    """
+    outputs = [
+        tf.TensorSpec([4], tf.int64),
+        tf.TensorSpec([None], tf.uint8),
+        tf.TensorSpec([], tf.string),
+    ]
+    with tf.device(device):
+        results = bridge.call(bridge.RECORDED, task, [np.int64(place)], outputs)
+        return Piece.from_arrays(*(result.numpy() for result in results))
 
 
 def under_way() -> dict[Task, float]:

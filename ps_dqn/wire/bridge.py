@@ -31,6 +31,7 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.errors import UsageError
+from ps_dqn.profiling.recording import NOTHING, Recording
 
 TOKEN = "pyfunc_0"
 # Begins the text of an error that is a person's to mend; it needs no traceback.
@@ -55,6 +56,10 @@ class Host(Protocol):
     @property
     def pulse(self) -> Any:
         """What `telemetry.pulse` makes a pulse of; None where there is nothing to show."""
+
+    @property
+    def recording(self) -> Recording | None:
+        """Of what it does, if the run that it is in asks for one."""
 
     def leave(self) -> None:
         """The task is told to end: ends what is under way, and lets go of what the host holds."""
@@ -162,6 +167,8 @@ def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
 
 
 _TAKE_ERROR = "take_error"
+# Gives what a task has recorded: see `asking.recorded`. It goes on whatever has failed there.
+RECORDED = "recorded"
 
 
 def figures() -> Any:
@@ -186,9 +193,11 @@ def _dispatch(method: Any, task: Any, zeros: Any, *inputs: np.ndarray) -> list[A
     name, index = bytes(method).decode(), int(task)
     if name == _TAKE_ERROR:
         return [_errors.pop(index, "")]
+    if name == RECORDED:
+        return _recorded(index, int(inputs[0]))
     if index not in _errors:
         try:
-            return tf.nest.flatten(_host(index).methods[name](*inputs))
+            return tf.nest.flatten(_call(_host(index), name, inputs))
         except Superseded:
             pass
         except UsageError as error:
@@ -202,6 +211,17 @@ def _dispatch(method: Any, task: Any, zeros: Any, *inputs: np.ndarray) -> list[A
         "" if dtype == "string" else np.zeros(shape, dtype)
         for shape, dtype in json.loads(bytes(zeros))
     ]
+
+
+def _call(host: Host, name: str, inputs: Sequence[np.ndarray]) -> Any:
+    method, recording = host.methods[name], host.recording
+    return method(*inputs) if recording is None else recording.call(name, method, *inputs)
+
+
+def _recorded(index: int, place: int) -> list[Any]:
+    host = _hosts.get(index)
+    recording = None if host is None else host.recording
+    return (NOTHING if recording is None else recording.give(place)).as_arrays()
 
 
 def _host(index: int) -> Host:

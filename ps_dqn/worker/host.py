@@ -14,8 +14,11 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
+from ps_dqn.profiling import recording
+from ps_dqn.profiling.recording import Recording
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.pulse import Pulse
+from ps_dqn.wire.messages import Status
 from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import (
     Acted,
@@ -51,6 +54,7 @@ class WorkerHost:
         self._config = Config()
         self._learning: Session | None = None
         self._evaluation: Evaluation | None = None
+        self.recording: Recording | None = None
         self._fence = fence = Fence()
         # What closures and the coordinator call; `calls` has what they exchange. All of it from the
         # beginning: an old closure may call where there is no run any more.
@@ -111,11 +115,18 @@ class WorkerHost:
             self._learning.actor.close()
         if self._evaluation is not None:
             self._evaluation.environments.close()
-        self._learning = self._evaluation = self._whose = None
+        if self.recording is not None:
+            self.recording.close()
+        self._learning = self._evaluation = self._whose = self.recording = None
 
     def _learn(self, name: str, *inputs: Any) -> Any:
         """A call of the closure that runs, which has begun."""
-        return getattr(self._learning, name)(*inputs)
+        assert self._learning is not None
+        result = getattr(self._learning, name)(*inputs)
+        is_news = name == "plan" and int(inputs[0]) == Status.READY
+        if is_news and self.recording is not None:
+            self.recording.hear(self._learning.counters.updates)
+        return result
 
     def _recover(self, name: str, *inputs: Any) -> Any:
         """A question of the coordinator's, which has had this worker rejoin."""
@@ -206,3 +217,5 @@ class WorkerHost:
             self.close()
             self._config = Config.from_json(config.decode())
             self._session = int(session)
+            profiling = self._config.profiling
+            self.recording = recording.make(profiling.window, profiling.profile_python)

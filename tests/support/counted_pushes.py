@@ -61,6 +61,8 @@ def episodes_of(ticket: int) -> int:
 class Pusher:
     """A worker's host: the real exchange, and a diary that outlives a worker."""
 
+    recording = None
+
     def __init__(self, worker: int, num_ps: int, diary: pathlib.Path):
         self._worker, self._num_ps = worker, num_ps
         self._diary = os.open(diary, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -42,6 +42,10 @@ class RoutingHost:
     def pulse(self) -> Any:
         return self._real.pulse
 
+    @property
+    def recording(self) -> Any:
+        return self._real.recording
+
     def leave(self) -> None:
         self._real.leave()
 

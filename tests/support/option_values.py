@@ -40,6 +40,7 @@ NOT_DEFAULT: dict[str, Any] = {
     "ps_recovery_timeout": 44.0,
     "snapshot_period": 3.5,
     "min_workers": 3,
+    "profile": "100:200",
 }
 ROLLOUT = {"target_update_period": 0, "double_dqn": False, "n_step": 1}
 A3C = {

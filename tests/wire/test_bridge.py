@@ -183,6 +183,8 @@ from ps_dqn.wire import bridge
 
 
 class Host:
+    recording = None
+
     def __init__(self, name):
         self.methods = {"name": lambda: [name]}
 
