@@ -153,7 +153,9 @@ def test_tensorflows_profiler_records_calls_by_name() -> None:
     recorded = trace.Trace()
     with trace.named("a call"):
         tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]))
-    assert {"a call", "MatMul"} <= names(recorded.stop())
+    found = names(recorded.stop())
+    assert "a call" in found
+    assert any("MatMul" in name for name in found)
     assert not recorded.was_cut
 
 
