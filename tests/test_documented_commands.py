@@ -20,7 +20,8 @@ from ps_dqn.flags import command_line, experiment
 
 OURS = [each for each in documented.all_shown() if each.program and not each.refused]
 # What other programs are there to be had from.
-OTHERS = {"curl", "docker", "kubectl", "openssl", "python", "python3", "saved_model_cli", "unshare"}
+OTHERS = {"curl", "docker", "kubectl", "openssl", "python", "python3", "saved_model_cli"}
+OTHERS |= {"tensorboard", "unshare"}
 # Flags of every program that are in no help.
 EVERYWHERE = {"help", "version", "flagfile"}
 
