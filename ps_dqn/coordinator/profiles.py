@@ -65,6 +65,7 @@ class Profiles:
         self._notes: dict[str, str] = {}
         self._traces = folder / directory.TENSORBOARD / PLUGIN
         self._num_traces = self._num_python = 0
+        self._concluding = threading.Lock()
         self._is_past = False  # the window; what was recorded can be fetched
         self._fetching: tuple[threading.Thread, threading.Event] | None = None
 
@@ -211,10 +212,11 @@ class Profiles:
         self._notes[name] = note
 
     def _conclude(self) -> None:
-        """Says what there is, once."""
-        if self._own is None:
+        """Says what there is, once; on either thread."""
+        with self._concluding:
+            own, self._own = self._own, None
+        if own is None:
             return
-        self._own = None
         for name, note in self._notes.items():
             if note:
                 self._say(f"profile: {name}: {note}")
@@ -223,13 +225,19 @@ class Profiles:
             self._say(f"profile: not there in time: {', '.join(silent)}")
         if self._num_traces:
             self._say(
-                f"profile: {self._num_traces} traces are in {self._traces}; pip install "
-                f'"ps-dqn[profile]" and open them with: tensorboard --logdir '
+                f"profile: {_are(self._num_traces, 'trace')} in {self._traces}; pip install "
+                f'"ps-dqn[profile]" and open with: tensorboard --logdir '
                 f"{self._folder / directory.TENSORBOARD}"
             )
         if self._num_python:
-            where = self._folder / directory.PROFILE
-            self._say(f"profile: the Python of {self._num_python} tasks is in {where}")
+            tables = _are(self._num_python, "table")
+            self._say(
+                f"profile: {tables} in {self._folder / directory.PROFILE}: what Python did there"
+            )
+
+
+def _are(number: int, what: str) -> str:
+    return f"{number} {what} is" if number == 1 else f"{number} {what}s are"
 
 
 def _ask(task: Task, place: int) -> Piece:

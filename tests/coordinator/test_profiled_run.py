@@ -27,8 +27,8 @@ def recorded(coordinate_once) -> pathlib.Path:
     folder, ended = coordinate_once("recorded", *FLAGS, "--profile=64:256", "--profile_python")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "(--profile=64:256)" in ended.stdout
-    assert f"open them with: tensorboard --logdir {folder / 'tensorboard'}" in ended.stdout
-    assert f"the Python of 3 tasks is in {folder / 'profile'}" in ended.stdout
+    assert f"open with: tensorboard --logdir {folder / 'tensorboard'}" in ended.stdout
+    assert f"3 tables are in {folder / 'profile'}" in ended.stdout
     return folder
 
 

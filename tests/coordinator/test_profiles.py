@@ -73,7 +73,7 @@ def test_traces_of_all_tasks_are_fetched_once_the_window_is_past(tmp_path: pathl
     assert case.said == ["profile: recording from 128 updates on (--profile=100:200)"]
     assert case.asked == []
     case.profiles.hear(256)
-    case.until_said("open them with")
+    case.until_said("open with")
     assert case.said[1] == "profile: the recording ended at 256 updates"
     assert f"tensorboard --logdir {tmp_path / 'tensorboard'}" in case.said[2]
     own = {"coordinator": b"of the coordinator"}
@@ -128,7 +128,7 @@ def test_what_a_task_could_not_record_is_a_line(tmp_path: pathlib.Path) -> None:
     case.answers["worker 0"] = NOTHING._replace(note="no profiler here")
     case.profiles.hear(128)
     case.profiles.hear(256)
-    case.until_said("open them with")
+    case.until_said("open with")
     assert "profile: worker-0: no profiler here" in case.said
     assert set(case.traces()) == {"coordinator", "ps-0"}
 
@@ -159,7 +159,7 @@ def test_a_connection_that_is_made_anew_is_asked_again(tmp_path: pathlib.Path) -
     case.profiles.disconnect()
     del case.answers["worker 0"]
     case.profiles.hear(320)
-    case.until_said("open them with")
+    case.until_said("open with")
     assert set(case.traces()) == {"coordinator", "ps-0", "worker-0"}
     assert not [line for line in case.said if "does not answer" in line]
 
@@ -178,6 +178,6 @@ def test_python_of_the_coordinator_is_what_its_thread_did(tmp_path: pathlib.Path
     case.profiles.hear(128)
     sorted(range(10))
     case.profiles.hear(256)
-    case.until_said("the Python of 1 tasks")
+    case.until_said("1 table is in")
     table = (tmp_path / "profile" / "coordinator.txt").read_text()
     assert "builtins.sorted" in table
