@@ -2,7 +2,8 @@
 
 A profile is of one thread. TensorFlow calls hosted Python on any of its own, so each call has a
 profile for its duration. From Python 3.12 on a process can have one at a time, which also hears
-what other threads do meanwhile: calls beside one that is recorded are counted, and left out.
+what other threads do meanwhile, and mixes it up: calls beside one that is recorded are counted,
+and left out.
 """
 
 import cProfile

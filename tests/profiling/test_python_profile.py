@@ -10,6 +10,9 @@ import pytest
 
 from ps_dqn.profiling.python import PythonProfile, table
 
+# Processes have one cProfile, which hears all threads.
+HAS_ONE_AT_A_TIME = sys.version_info >= (3, 12)
+
 
 def twice(numbers: list[int]) -> list[int]:
     return sorted(numbers) + sorted(numbers)
@@ -40,9 +43,8 @@ def test_calls_side_by_side_are_recorded_or_counted() -> None:
     profile.call(both.wait, 60)
     thread.join()
     recorded = calls(profile.content())["wait"]
-    has_one_at_a_time = sys.version_info >= (3, 12)
     assert recorded >= 1
-    assert profile.missed == has_one_at_a_time
+    assert profile.missed == HAS_ONE_AT_A_TIME
 
 
 def test_a_call_that_raises_is_recorded() -> None:
@@ -79,7 +81,9 @@ def test_a_call_that_is_under_way_is_waited_for() -> None:
     goes.set()
     caller.join()
     reader.join()
-    assert calls(found[0])["slow"] == 1
+    # A profile that hears all threads may lose what was under way while another one ran.
+    assert HAS_ONE_AT_A_TIME or calls(found[0])["slow"] == 1
+    assert found[0]
 
 
 def test_nothing_is_no_file() -> None:
