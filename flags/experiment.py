@@ -1,6 +1,7 @@
 """The flags of an experiment, generated from `ps_dqn.config`."""
 
 import dataclasses
+from collections.abc import Container
 from typing import Any
 
 from absl import flags as absl_flags
@@ -24,7 +25,21 @@ def define(values: absl_flags.FlagValues) -> None:
 def define_options(values: absl_flags.FlagValues) -> None:
     """Defines one flag for each option, named as the option is."""
     for group in configuration.groups():
-        for field in dataclasses.fields(group.type):
+        define_topic(values, group)
+
+
+def define_topic(
+    values: absl_flags.FlagValues, group: configuration.Group, names: Container[str] | None = None
+) -> None:
+    """Defines one flag for each option of a topic.
+
+    Args:
+        values: where.
+        group: the topic.
+        names: of the options that are wanted; None: all are.
+    """
+    for field in dataclasses.fields(group.type):
+        if names is None or field.name in names:
             _define_one(values, group, field)
 
 
@@ -34,14 +49,20 @@ def read(values: absl_flags.FlagValues) -> Config:
     Raises:
         UsageError: a value is out of range or does not go with another.
     """
-    given = {name: values[name].value for names in topics().values() for name in names}
+    given = {name: values[name].value for name in names()}
     given["hidden_sizes"] = tuple(int(width) for width in given["hidden_sizes"])
     return Config.from_values(given)
 
 
-def fields() -> list[dataclasses.Field]:
-    """All options."""
-    return [field for group in configuration.groups() for field in dataclasses.fields(group.type)]
+def assign(values: absl_flags.FlagValues, config: Config) -> None:
+    """Gives parsed flags the values of a configuration."""
+    for name, value in config.values.items():
+        values[name].value = list(value) if isinstance(value, tuple) else value
+
+
+def names() -> list[str]:
+    """The names of all options, which are those of their flags."""
+    return [field.name for field in configuration.fields()]
 
 
 def topics() -> dict[str, list[str]]:

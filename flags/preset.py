@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from absl import flags as absl_flags
 
+from ps_dqn import config as configuration
 from ps_dqn.config import options
 from ps_dqn.flags import experiment, naming
 
@@ -106,9 +107,6 @@ def _inert(found: dict[str, str], said: Sequence[str]) -> set[str]:
     chosen = {name: all_[name].value for name in all_}
     return {
         field.name
-        for field in experiment.fields()
-        if field.name in found
-        and not own[field.name].present
-        and chosen[field.name] != field.default
-        and options.unmet(field, chosen, {each.name: each.default for each in experiment.fields()})
+        for field in options.without_effect(configuration.fields(), chosen)
+        if field.name in found and not own[field.name].present
     }

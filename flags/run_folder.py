@@ -34,6 +34,12 @@ def new_flags(purpose: str) -> absl_flags.FlagValues:
     experiment.define(values)
     tasks.define_addresses(values)
     tasks.define_placement(values)
+    define_folder(values, purpose)
+    return values
+
+
+def define_folder(values: absl_flags.FlagValues, purpose: str) -> None:
+    """`--run_dir`, `--checkpoint` and whom to trust; see `new_flags`."""
     absl_flags.DEFINE_string("run_dir", "", "The run's folder.", flag_values=values)
     define_trust(values)
     absl_flags.DEFINE_enum(
@@ -43,7 +49,25 @@ def new_flags(purpose: str) -> absl_flags.FlagValues:
         f"Which checkpoint to {purpose}.",
         flag_values=values,
     )
-    return values
+
+
+def define_episodes(values: absl_flags.FlagValues) -> None:
+    """How many episodes a policy is judged by, and which."""
+    absl_flags.DEFINE_integer(
+        "episodes", 100, "How many episodes to play (episodes).", 1, flag_values=values
+    )
+    absl_flags.DEFINE_integer(
+        "evaluation_seed",
+        1_000_003,
+        "Seed of the episodes; no evaluation of a training uses these.",
+        0,
+        flag_values=values,
+    )
+
+
+def as_flagfile(values: absl_flags.FlagValues) -> str:
+    """The flagfile of a run with these flags."""
+    return command_line.as_flagfile(values, [*experiment.names(), *tasks.PLACEMENT])
 
 
 def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:

@@ -3,7 +3,7 @@
 from ps_dqn.config.agent import Network, Value
 from ps_dqn.config.demonstrations import Demonstrations
 from ps_dqn.config.environment import Environment
-from ps_dqn.config.experiment import Config, Group, groups, option_type
+from ps_dqn.config.experiment import Config, Group, fields, groups, option_type
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
@@ -27,6 +27,7 @@ __all__ = [
     "Resets",
     "Run",
     "Value",
+    "fields",
     "groups",
     "option_type",
 ]

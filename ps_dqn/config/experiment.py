@@ -43,9 +43,12 @@ class Config(Topics):
     @classmethod
     def from_json(cls, text: str) -> "Config":
         """What `to_json` wrote."""
-        return cls.from_values(
-            {name: value for group in json.loads(text).values() for name, value in group.items()}
-        )
+        return cls.from_values(_flat(json.loads(text)))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All options' names and values."""
+        return _flat(dataclasses.asdict(self))
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> "Config":
@@ -88,6 +91,10 @@ class Config(Topics):
         return scaling.env_steps_per_push(self, workers) / self.environment.envs_per_worker
 
 
+def _flat(topics: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {name: value for topic in topics.values() for name, value in topic.items()}
+
+
 @dataclasses.dataclass(frozen=True)
 class Group:
     """One topic of options: its attribute in `Config` and the class that lists them."""
@@ -99,6 +106,11 @@ class Group:
 def groups() -> tuple[Group, ...]:
     """The topics, in the order in which they are shown to people."""
     return tuple(Group(name, type_) for name, type_ in typing.get_type_hints(Config).items())
+
+
+def fields() -> list[dataclasses.Field]:
+    """All options, in that order."""
+    return [field for group in groups() for field in dataclasses.fields(group.type)]
 
 
 def option_type(group: Group, field: dataclasses.Field) -> Any:

@@ -132,6 +132,23 @@ def unmet(
     }
 
 
+def without_effect(
+    fields: Sequence[dataclasses.Field], values: Mapping[str, Any]
+) -> list[dataclasses.Field]:
+    """The options that were set and have no effect beside the others.
+
+    Args:
+        fields: all options.
+        values: theirs, by name.
+    """
+    defaults = {field.name: field.default for field in fields}
+    return [
+        field
+        for field in fields
+        if values[field.name] != field.default and unmet(field, values, defaults)
+    ]
+
+
 def _is_share(text: str) -> bool:
     """Whether this is a share of the run."""
     matched = _SHARE.fullmatch(text)

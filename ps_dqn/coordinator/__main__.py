@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 
         names = _presets(values, folder)
         flagfile = directory.BEGAN_WITH + names + "\n" if names else ""
-        flagfile += command_line.as_flagfile(values, [*_experiment_flags(), *tasks.PLACEMENT])
+        flagfile += run_folder.as_flagfile(values)
         return start(
             Command(
                 config,
@@ -134,10 +134,6 @@ def _presets(values: absl_flags.FlagValues, folder: pathlib.Path | None) -> str:
             f"with the flags it has: leave it out, or say another --run_dir"
         )
     return before
-
-
-def _experiment_flags() -> list[str]:
-    return [name for names in experiment.topics().values() for name in names]
 
 
 def _print_help(values: absl_flags.FlagValues, argv: Sequence[str]) -> None:

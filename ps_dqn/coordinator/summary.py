@@ -12,6 +12,7 @@ from ps_dqn import __version__
 from ps_dqn.config import Config
 from ps_dqn.coordinator.history import History
 from ps_dqn.coordinator.loop import Result
+from ps_dqn.networks import weights
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.run import directory, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
@@ -20,7 +21,6 @@ from ps_dqn.telemetry import learning_curve, memory, tables
 from ps_dqn.telemetry.metrics import PHASES
 from ps_dqn.telemetry.tables import Column
 
-MODEL = "best.keras"
 # Rows of the table of workers.
 MOST_WORKERS = 16
 
@@ -123,8 +123,7 @@ def save(
 def _save_model(folder: pathlib.Path, checkpoints: Checkpoints, network: QNetwork) -> None:
     best = checkpoints.best()
     if best is not None:
-        network.assign(best.state.average)
-        network.as_keras().save(folder / MODEL)
+        weights.save_model(network, best.state.average, folder)
 
 
 def _failures(rows: list[dict[str, Any]]) -> str:

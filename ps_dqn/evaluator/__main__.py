@@ -107,16 +107,7 @@ def _define() -> absl_flags.FlagValues:
         f"what came of it in its {directory.EVALUATIONS}.",
         flag_values=values,
     )
-    absl_flags.DEFINE_integer(
-        "episodes", 100, "How many episodes to play (episodes).", 1, flag_values=values
-    )
-    absl_flags.DEFINE_integer(
-        "evaluation_seed",
-        1_000_003,
-        "Seed of the episodes; no evaluation of a training uses these.",
-        0,
-        flag_values=values,
-    )
+    run_folder.define_episodes(values)
     return values
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ps_dqn.config import Config
 from ps_dqn.environments.interface import Interface
+from ps_dqn.errors import UsageError
 from ps_dqn.export import agreement, formats, metadata, numpy_file, observations
 from ps_dqn.networks import weights
 from ps_dqn.networks.network import QNetwork
@@ -70,7 +71,11 @@ def _export(
         met = observations.read(wanted.observations, interface)
         say(f"  {len(met.rows):,} observations of {wanted.observations}")
     else:
-        met = observations.play(config, network, parameters, wanted.num_observations)
+        try:
+            met = observations.play(config, network, parameters, wanted.num_observations)
+        except UsageError as error:
+            flag = f"{observations.FLAG}=FILE.npz"
+            raise UsageError(f"{error}; or say {flag}, saved by another export") from None
         say(f"  {len(met.rows):,} observations played in {interface.env_id}")
     model = greedy.greedy_network(network, interface)
     inputs, path = greedy.inputs_of(interface, *met), output / form.file

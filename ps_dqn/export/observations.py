@@ -42,10 +42,7 @@ def play(config: Config, network: QNetwork, parameters: np.ndarray, count: int) 
         UsageError: the environment cannot be made.
     """
     run = dataclasses.replace(config.run, eval_epsilon=EPSILON)
-    try:
-        evaluation = Evaluation(dataclasses.replace(config, run=run), EPISODES)
-    except UsageError as error:
-        raise UsageError(f"{error}; or say {FLAG}=FILE.npz, saved by another export") from None
+    evaluation = Evaluation(dataclasses.replace(config, run=run), EPISODES)
     act = tf.function(network.act, autograph=False)
     found: list[Met] = []
     seed, playing = 0, evaluation.begin(0)

@@ -60,6 +60,19 @@ def only_allowed(q_values: tf.Tensor, masks: tf.Tensor | None) -> tf.Tensor:
     return tf.where(masks, q_values, NOT_ALLOWED)
 
 
+def greedy(q_values: tf.Tensor, masks: tf.Tensor | None, branching: tuple[int, ...]) -> tf.Tensor:
+    """The numbers of the best actions, int32 [B].
+
+    Args:
+        q_values: float32 [B, A]; with branches those of each part's choices.
+        masks: which actions are allowed, bool [B, A]; None or [B, 0]: all are.
+        branching: choices of each part of an action, or none.
+    """
+    if branching:
+        return branches.greedy(q_values, branching)
+    return tf.argmax(only_allowed(q_values, masks), -1, output_type=tf.int32)
+
+
 class Head:
     """The last hidden layer and the output layer.
 

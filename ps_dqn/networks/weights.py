@@ -4,9 +4,25 @@ import pathlib
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
+from ps_dqn.networks.network import QNetwork
+from ps_dqn.run import directory
+
 NAME = "network"
+
+
+def save_model(network: QNetwork, parameters: np.ndarray, folder: pathlib.Path) -> None:
+    """Writes a run's network as a Keras model into the run's folder.
+
+    Args:
+        network: which; it has these weights then.
+        parameters: float32 [P].
+        folder: of the run.
+    """
+    network.assign(parameters)
+    network.as_keras().save(folder / directory.MODEL)
 
 
 def save(model: keras.Model, folder: pathlib.Path) -> list[pathlib.Path]:

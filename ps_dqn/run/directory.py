@@ -24,6 +24,7 @@ WORKERS = "workers.csv"
 SUMMARY = "summary.json"
 EVALUATIONS = "evaluations.csv"  # of an evaluator that follows the run
 CURVE = "learning_curve.png"
+MODEL = "best.keras"
 CHECKPOINTS = "checkpoints"
 LOGS = "logs"
 TENSORBOARD = "tensorboard"

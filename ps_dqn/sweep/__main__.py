@@ -122,7 +122,7 @@ def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
     points = _points(space, values)
     jobs = _jobs(values, max(_check(argv, point) for point in points))
     _hold(folder)
-    names = [*_experiment_flags(), *tasks.PLACEMENT, "compile_cache"]
+    names = [*experiment.names(), *tasks.PLACEMENT, "compile_cache"]
     common = command_line.as_flagfile(values, names)
     _keep_plan(folder, values, common)
     return _run(argv, values, folder, jobs, space, points)
@@ -139,16 +139,12 @@ def _whole() -> frozenset[str]:
     return frozenset(found | {"num_workers", "num_ps", "intra_op_threads", "inter_op_threads"})
 
 
-def _experiment_flags() -> list[str]:
-    return [name for names in experiment.topics().values() for name in names]
-
-
 def _check_dimension(
     dimension: Dimension, argv: Sequence[str], values: absl_flags.FlagValues
 ) -> None:
     """Refuses what a search cannot go through."""
     name = dimension.name
-    if name not in (*_experiment_flags(), *tasks.PLACEMENT, "flagfile"):
+    if name not in (*experiment.names(), *tasks.PLACEMENT, "flagfile"):
         raise UsageError(f"--vary={name}=…: {name} is no flag of an experiment")
     # What a flagfile says is varied all the same.
     if name != "flagfile" and any(word.partition("=")[0] == f"--{name}" for word in argv):

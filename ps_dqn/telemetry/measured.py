@@ -73,9 +73,7 @@ def rows(path: pathlib.Path) -> list[dict[str, float]]:
 
 def settings(lines: Iterable[str]) -> dict[str, str]:
     """The flags of a flagfile by name; switches are "true" or "false"."""
-    switches = {
-        field.name for group in configuration.groups() for field in dataclasses.fields(group.type)
-    }
+    switches = {field.name for field in configuration.fields()}
     found = {}
     for line in lines:
         name, equals, value = line.strip().removeprefix("--").partition("=")
