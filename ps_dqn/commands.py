@@ -32,6 +32,7 @@ PROGRAMS = (
     Program("evaluate", "ps_dqn.evaluator", "Play episodes with a run's checkpoint.", AFTER),
     Program("watch", "ps_dqn.watch", "Show how a policy plays: a window or a film.", AFTER),
     Program("export", "ps_dqn.export", "Write a run's network for other programs.", AFTER),
+    Program("distill", "ps_dqn.distill", "Make a smaller network act as a run's does.", AFTER),
     Program("reproduce", "ps_dqn.reproduce", "Make an environment's failure again.", AFTER),
     Program("worker", "ps_dqn.worker", "Serve one worker task.", TASKS),
     Program("ps", "ps_dqn.parameter_server", "Serve one parameter-server task.", TASKS),

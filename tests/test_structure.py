@@ -15,6 +15,7 @@ from support.programs import ROOT
 LINKED = ("cluster", "flags", "k8s")
 COMMANDS = (  # packages
     "coordinator",
+    "distill",
     "doctor",
     "evaluator",
     "export",
@@ -46,7 +47,7 @@ FLOORS = (
     {"learning", "parameter_server", "policy"},
     {"worker"},
     {"api", "coordinator", "doctor", "evaluator", "export", "plot"},
-    {"sweep"},
+    {"distill", "sweep"},
 )
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}

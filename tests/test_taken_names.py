@@ -12,6 +12,7 @@ COMMANDS = (
     "completion",
     "coordinator",
     "demonstrations",
+    "distill",
     "doctor",
     "evaluator",
     "export",

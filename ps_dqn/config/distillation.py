@@ -1,0 +1,65 @@
+"""How a smaller network learns to act as a trained one does (policy distillation)."""
+
+import dataclasses
+
+from ps_dqn.config.options import check, check_needs, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Distillation:
+    """How the student learns (Rusu et al. 2016, arXiv:1511.06295)."""
+
+    loss: str = option(
+        "kl",
+        "What is made small: the KL divergence of the softmax of the student's values from that of "
+        "the teacher's over the temperature (kl); their squared difference (mse); or the negative "
+        "log-likelihood of the teacher's action (nll).",
+        choices=("kl", "mse", "nll"),
+    )
+    temperature: float = option(
+        0.01,
+        "What the teacher's values are divided by: the smaller, the more its best action alone "
+        "counts (return).",
+        low=1e-6,
+        needs={"loss": ("kl",)},
+    )
+    played_by: str = option(
+        "student",
+        "Who plays while the teacher says what is right: the student, which so learns what to do "
+        "where its own actions lead (Ross et al. 2011; Czarnecki et al. 2019), or the teacher.",
+        choices=("student", "teacher"),
+    )
+    epsilon: float = option(
+        0.05, "Probability of a random action while they play.", low=0.0, high=1.0
+    )
+    env_steps: int = option(50_000, "Steps that are played (environment steps).", low=1)
+    num_envs: int = option(32, "Environments that are played side by side (environments).", low=1)
+    capacity: int = option(
+        50_000, "Newest observations that are kept to learn from (observations).", low=1
+    )
+    update_period: float = option(
+        4.0, "From one minibatch to the next (environment steps).", low=0.001
+    )
+    batch_size: int = option(64, "Observations in a minibatch (observations).", low=1)
+    learning_rate: float = option(
+        1e-3, "Step size of Adam at the start; it falls linearly to 0 (step).", low=0.0, high=1e3
+    )
+    seed: int = option(
+        0, "Seed of the student's first weights and of what is played.", low=0, high=2**31 - 1
+    )
+
+    def __post_init__(self) -> None:
+        """Refuses values out of range and those without effect.
+
+        Raises:
+            UsageError: with the flag, its value and what to do.
+        """
+        options = [(field, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        for field, value in options:
+            check(field, value)
+        check_needs(options)
+
+    @property
+    def updates_at_once(self) -> int:
+        """Minibatches after each step of all environments."""
+        return max(round(self.num_envs / self.update_period), 1)

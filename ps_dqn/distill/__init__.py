@@ -1,0 +1,1 @@
+"""Makes a smaller network that acts as a trained one does: policy distillation."""
