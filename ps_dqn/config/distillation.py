@@ -26,7 +26,8 @@ class Distillation:
     played_by: str = option(
         "student",
         "Who plays while the teacher says what is right: the student, which so learns what to do "
-        "where its own actions lead (Ross et al. 2011; Czarnecki et al. 2019), or the teacher.",
+        "where its own actions lead (Ross et al. 2011; Czarnecki et al. 2019); or the teacher, as "
+        "in the paper.",
         choices=("student", "teacher"),
     )
     epsilon: float = option(
@@ -38,11 +39,11 @@ class Distillation:
         50_000, "Newest observations that are kept to learn from (observations).", low=1
     )
     update_period: float = option(
-        4.0, "From one minibatch to the next (environment steps).", low=0.001
+        2.0, "From one minibatch to the next (environment steps).", low=0.001
     )
     batch_size: int = option(64, "Observations in a minibatch (observations).", low=1)
     learning_rate: float = option(
-        1e-3, "Step size of Adam at the start; it falls linearly to 0 (step).", low=0.0, high=1e3
+        2e-3, "Step size of Adam at the start; it falls linearly to 0 (step).", low=0.0, high=1e3
     )
     seed: int = option(
         0, "Seed of the student's first weights and of what is played.", low=0, high=2**31 - 1
