@@ -62,7 +62,7 @@ class Game:
         def ask(learned: tf.Tensor, rows: tf.Tensor, masks: tf.Tensor) -> tuple[tf.Tensor, ...]:
             cut = teacher.cut(weights)
             q_values = teacher.q_values(teacher.outputs(cut, teacher.features(cut, rows)))
-            own, _ = student.act(learned, rows, state, masks=masks)
+            own, *_ = student.act(learned, rows, state, masks=masks)
             return q_values, heads.greedy(q_values, masks, teacher.branches), own
 
         self._ask = ask

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from ps_dqn.config import Value
-from ps_dqn.networks import branches, heads
+from ps_dqn.networks import heads
 from ps_dqn.seeds import Purpose, derive
 
 # The smallest float32 of all its digits, whose logarithm is finite.
@@ -39,19 +39,15 @@ def choose(
         masks: which actions are allowed, bool [K, A]; None or [K, 0]: all are.
     """
     values = heads.expected_values(outputs, value)  # [K, A]
-    if counts:
-        return Chosen(branches.greedy(values, counts), tf.zeros_like(values[:, :0]))
-    allowed = heads.only_allowed(values, masks)
     if value.algorithm != "a3c":
-        greedy = tf.argmax(allowed, -1, output_type=tf.int32)
-        return Chosen(greedy, tf.zeros_like(values[:, :0]))
-    noisy = allowed
+        return Chosen(heads.greedy(values, masks, counts), tf.zeros_like(values[:, :0]))
+    noisy = values
     if seed is not None:  # the largest with Gumbel noise is a draw from the softmax
-        shape, seed = tf.shape(allowed), derive(seed, Purpose.POLICY)
+        shape, seed = tf.shape(values), derive(seed, Purpose.POLICY)
         uniform = tf.random.stateless_uniform(shape, seed, minval=_TINY)
-        noisy = allowed - tf.math.log(-tf.math.log(uniform))
-    actions = tf.argmax(noisy, -1, output_type=tf.int32)
-    log_probs = tf.gather(tf.nn.log_softmax(allowed), actions, batch_dims=1)
+        noisy = values - tf.math.log(-tf.math.log(uniform))
+    actions = heads.greedy(noisy, masks, counts)
+    log_probs = tf.gather(log_policy(outputs, masks), actions, batch_dims=1)
     return Chosen(actions, log_probs[:, tf.newaxis])
 
 
