@@ -43,6 +43,8 @@ def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path |
         axes.axhline(target_return, color="tab:green", linestyle="--", label="target")
     axes.set_xlabel("environment steps, all workers")
     axes.set_ylabel("episode return")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_title(title)
     axes.grid(alpha=0.3)
     axes.legend(loc="best")
