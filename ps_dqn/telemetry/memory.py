@@ -6,32 +6,65 @@ import os
 import pathlib
 import resource
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
-# The kernel adds up pages to say it, which takes some milliseconds: so often at most (seconds).
+# The kernel adds up pages to say it, which takes some milliseconds, and up to a second where many
+# processes want to compute: so often at most (seconds).
 PERIOD = 5.0
 _PROC = pathlib.Path("/proc")
 
 
 def used(alone: bool = False) -> int:
-    """Bytes of this process and all it has started; at most `PERIOD` old.
+    """Bytes of this process and all it has started, as it was some seconds ago at most.
 
     Memory that several processes share counts for each with its part (PSS); where the kernel does
-    not say so, with all of it (RSS).
+    not say so, with all of it (RSS). Who asks waits the first time only.
 
     Args:
         alone: without what it has started: a coordinator's tasks count for themselves.
     """
-    return _used(int(time.monotonic() / PERIOD), alone)
+    return _reading(os.getpid(), alone).value()
 
 
-@functools.lru_cache(maxsize=2)
-def _used(moment: int, alone: bool) -> int:
-    own = os.getpid()
-    known = [of_process(pid) for pid in ([own] if alone else _family(own))]
-    if any(known):
-        return sum(known)
+class Reading:
+    """What processes have, read now and then beside whoever asks."""
+
+    def __init__(self, pid: int, alone: bool):
+        """Of a process, and of those that it has started unless it counts alone."""
+        self._pid, self._alone = pid, alone
+        self._lock, self._turn = threading.Lock(), threading.Semaphore()
+        self._value, self._read_at = 0, -float("inf")
+
+    def value(self) -> int:
+        """The newest reading; begins another one where it is older than `PERIOD`."""
+        with self._lock:
+            if not self._value:
+                self._read()
+            is_old = time.monotonic() - self._read_at >= PERIOD
+        if is_old and self._turn.acquire(blocking=False):
+            threading.Thread(target=self.refresh, name="memory", daemon=True).start()
+        return self._value
+
+    def refresh(self) -> None:
+        """Reads, on a thread of its own."""
+        try:
+            self._read()
+        finally:
+            self._turn.release()
+
+    def _read(self) -> None:
+        known = [of_process(pid) for pid in ([self._pid] if self._alone else _family(self._pid))]
+        self._value, self._read_at = sum(known) or _largest(), time.monotonic()
+
+
+# A process that was forked reads for itself.
+_reading = functools.cache(Reading)
+
+
+def _largest() -> int:
+    """The most that this process ever had."""
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return largest if sys.platform == "darwin" else largest * 1024
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -14,7 +15,7 @@ HOLDS = "held = b'x' * 50_000_000; print(flush=True); input()"
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_a_process_has_started_counts() -> None:
-    memory._used.cache_clear()
+    memory._reading.cache_clear()
     before = memory.used()
     child = subprocess.Popen(
         [sys.executable, "-c", HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -22,7 +23,7 @@ def test_what_a_process_has_started_counts() -> None:
     with child:
         assert child.stdout is not None
         child.stdout.readline()
-        memory._used.cache_clear()
+        memory._reading.cache_clear()
         assert memory.of_process(child.pid) > 50_000_000
         assert memory.used() > before + 40_000_000
         assert memory.used(alone=True) < before + 40_000_000, "a coordinator's tasks are not its"
@@ -34,7 +35,31 @@ def test_where_the_system_says_nothing_the_most_there_ever_was_is_taken(
     monkeypatch: pytest.MonkeyPatch, tmp_path
 ) -> None:
     monkeypatch.setattr(memory, "_PROC", tmp_path)
-    memory._used.cache_clear()
+    memory._reading.cache_clear()
     assert memory.of_process(os.getpid()) == 0
     assert memory.used() > 1_000_000
-    memory._used.cache_clear()
+    memory._reading.cache_clear()
+
+
+def test_who_asks_does_not_wait_for_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = memory.Reading(os.getpid(), alone=True)
+    first = reading.value()
+    assert first > 1_000_000
+    asked, answered = threading.Event(), threading.Event()
+
+    def slow(pid: int) -> int:
+        asked.set()
+        assert answered.wait(60)
+        return first + 1
+
+    monkeypatch.setattr(memory, "of_process", slow)
+    monkeypatch.setattr(memory, "PERIOD", 0.0)
+    before = set(threading.enumerate())
+    assert reading.value() == first, "what is known"
+    assert asked.wait(60), "another reading has begun"
+    assert reading.value() == first, "and is still under way: no second one begins"
+    [thread] = set(threading.enumerate()) - before
+    answered.set()
+    thread.join(60)
+    monkeypatch.setattr(memory, "PERIOD", float("inf"))
+    assert reading.value() == first + 1
