@@ -11,6 +11,7 @@ from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.actor import Actor, Evaluation
+from ps_dqn.worker.calls import Acted
 
 ATARI = {"env_module": "ale_py", "env_id": "ALE/SpaceInvaders-v5", "frame_stack": 4}
 SHORT = {"max_num_frames_per_episode": 1200}  # 300 steps: random play hits invaders by then
@@ -36,7 +37,7 @@ def test_what_is_learned_from_is_limited_and_scores_are_not() -> None:
     actor = Actor(config(reward_clip=1.0, n_step=1), 0)
     for _ in range(600):
         observations, states, _ = actor.acting
-        actor.step(np.zeros(len(observations), np.int32), states, 1.0)
+        actor.step(Acted(np.zeros(len(observations), np.int32), states), 1.0)
     batch = actor.memory.sample(64, 8)
     gathered = actor.take_gathered()
     actor.close()
@@ -48,7 +49,7 @@ def test_what_is_learned_from_is_limited_and_scores_are_not() -> None:
 def test_evaluations_count_the_score_of_the_game() -> None:
     evaluation = Evaluation(config(reward_clip=1.0, eval_epsilon=1.0), 3)
     evaluation.begin(1)
-    while evaluation.step(np.zeros(3, np.int32), np.zeros((3, 0))).episodes:
+    while evaluation.step(Acted(np.zeros(3, np.int32), np.zeros((3, 0)))).episodes:
         pass
     scores = evaluation.end().returns
     evaluation.environments.close()

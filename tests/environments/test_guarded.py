@@ -12,6 +12,7 @@ from support.misbehaving_env import LENGTH
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments, Step
 from ps_dqn.worker.actor import Actor, Evaluation
+from ps_dqn.worker.calls import Acted
 
 NUM_ENVS = 3
 KINDS = {
@@ -168,7 +169,8 @@ def actor_config(**options: Any) -> Config:
 def test_no_sampled_transition_joins_two_episodes(n_step: int) -> None:
     actor = Actor(actor_config(n_step=n_step), worker=0)
     for _ in range(150):
-        actor.step(np.zeros(NUM_ENVS, np.int32), np.zeros((NUM_ENVS, 0), np.float32), 0.0)
+        acted = Acted(np.zeros(NUM_ENVS, np.int32), np.zeros((NUM_ENVS, 0), np.float32))
+        actor.step(acted, 0.0)
     batch = actor.memory.sample(20, 32)
     counted = batch.weights > 0
     before, after = batch.observations[counted], batch.next_observations[counted]
@@ -197,7 +199,7 @@ def test_an_evaluation_plays_the_episode_again() -> None:
     playing = 2
     steps = 0
     while playing and steps < 60:
-        playing = int(evaluation.step(np.zeros(2, np.int32), np.zeros((2, 0))).episodes)
+        playing = int(evaluation.step(Acted(np.zeros(2, np.int32), np.zeros((2, 0)))).episodes)
         steps += 1
     # It fails again and again here; what came before a failure never counts.
     assert playing == 2

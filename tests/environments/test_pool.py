@@ -12,6 +12,7 @@ from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments, EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.calls import Acted
 
 pytest.importorskip("envpool")
 # Its own spaces lose precision that nobody needs.
@@ -64,7 +65,7 @@ def test_evaluations_depend_on_the_seed_alone() -> None:
     for _ in range(2):
         playing = evaluation.begin(7)
         while playing.episodes:
-            playing = evaluation.step(np.ones(4, np.int32), playing.state)
+            playing = evaluation.step(Acted(np.ones(4, np.int32), playing.state))
         returns.append(evaluation.end().returns.tolist())
     assert returns[0] == returns[1]
     evaluation.environments.close()

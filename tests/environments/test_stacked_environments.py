@@ -19,6 +19,7 @@ from ps_dqn.environments import Environments
 from ps_dqn.replay import plan
 from ps_dqn.replay.batch import Transitions
 from ps_dqn.worker.actor import Actor
+from ps_dqn.worker.calls import Acted
 
 LENGTH = 4
 
@@ -203,7 +204,7 @@ def test_replay_gives_back_the_stacks_that_were_acted_on(kwargs: dict[str, Any])
     for _ in range(30):
         observations, states, _ = worker.acting
         before = observations[0].reshape(4, -1)[:, 0].tolist()
-        worker.step(np.zeros(2, np.int32), states, 0.0)
+        worker.step(Acted(np.zeros(2, np.int32), states), 0.0)
         after = worker.environments.observations[0].reshape(4, -1)[:, 0].tolist()
         if after[-1] % LENGTH:  # not the first of an episode
             pairs.add((tuple(before), tuple(after)))
