@@ -20,7 +20,7 @@ def test_a_policy_is_learned_and_loaded(coordinate) -> None:
         "--recurrent_size=16",
         "--hidden_sizes=32,32",
         "--jit_compile=none",
-        "--num_envs_per_worker=16",
+        "--num_envs=16",
         "--update_period=128",
         "--batch_size=128",
         "--learning_rate=1e-2",
