@@ -59,7 +59,7 @@ class ActorCritic:
         Raises:
             UsageError: with the flags and what to do.
         """
-        if value.algorithm != "a3c":
+        if not value.learns_policy:
             return
         is_old = parameter_server.overlap == "on" or parameter_server.local_updates > 1
         epsilons = exploration.epsilon_start, exploration.epsilon_end

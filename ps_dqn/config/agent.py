@@ -197,6 +197,11 @@ class Value:
     )
 
     @property
+    def learns_policy(self) -> bool:
+        """Whether actions are drawn from a policy, rather than chosen by their values."""
+        return self.algorithm == "a3c"
+
+    @property
     def spans_returns(self) -> bool:
         """Whether `v_min` and `v_max` are of the environment's own returns, learned as they are."""
         is_as_paid = not (self.value_rescaling or self.normalize_returns == "on")

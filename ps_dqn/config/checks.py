@@ -252,7 +252,7 @@ def _check_rollout(config: Topics) -> None:
         ),
         "--replay_files=true": (not replay.replay_files, "it keeps nothing: leave it out"),
     }
-    if config.parameter_server.overlap == "on" and value.algorithm == "dqn":
+    if config.parameter_server.overlap == "on" and not value.learns_policy:
         raise UsageError(
             "--overlap=on: does not go with --replay=rollout, which learns from the steps just made"
         )

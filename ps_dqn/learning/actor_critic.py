@@ -43,7 +43,7 @@ class ActorCriticSource(RolloutSource):
             self._network.outputs(parameters, each, noise_seed) for each in features
         )
         shape = batch.actions.shape  # [T, E]
-        rhos = traces = tf.ones(shape)
+        rhos = traces = 1.0
         if self._options.v_trace:
             log_policy = choosing.log_policy(outputs, merge(batch.masks))
             ratios = self._ratios(log_policy, merge(batch.actions), merge(batch.log_probs))
@@ -71,9 +71,7 @@ class ActorCriticSource(RolloutSource):
         epsilon: tf.Tensor,
     ) -> MinibatchLoss:
         """The mean over steps, of which resets have no weight."""
-        noise_seed, encoder_seed = derive(seed, Purpose.ONLINE), of_encoder(seed, Purpose.ONLINE)
-        features = self._features(parameters, minibatch, encoder_seed)
-        outputs = self._network.outputs(parameters, features, noise_seed)
+        outputs = self._outputs(parameters, minibatch, seed)
         log_policy = choosing.log_policy(outputs, minibatch.masks)  # [B, A]
         advantages = prepared.advantages
         if self._options.v_trace:

@@ -19,7 +19,7 @@ from ps_dqn.seeds import Purpose
 
 def make_source(config: Config, network: QNetwork) -> Source:
     """The kind of batch that the configuration names."""
-    if config.value.algorithm == "a3c":
+    if config.value.learns_policy:
         return actor_critic.make(config, network)
     if config.replay.replay == "rollout":
         kind = RecurrentRolloutSource if network.state_size else RolloutSource

@@ -56,14 +56,18 @@ class RolloutSource:
         epsilon: tf.Tensor,
     ) -> MinibatchLoss:
         """The mean over steps, of which resets have no weight."""
-        noise_seed, encoder_seed = derive(seed, Purpose.ONLINE), of_encoder(seed, Purpose.ONLINE)
-        features = self._features(parameters, minibatch, encoder_seed)
-        outputs = self._network.outputs(parameters, features, noise_seed)
+        outputs = self._outputs(parameters, minibatch, seed)
         chosen = losses.chosen_values(outputs, minibatch.actions)  # [B]
         errors = prepared - chosen
         loss = losses.regression(errors, self._value)
         mean = tf.reduce_mean(minibatch.weights * loss)
         return MinibatchLoss(mean, tf.abs(errors), tf.reduce_mean(chosen))
+
+    def _outputs(self, parameters: Parameters, minibatch: Rollout, seed: tf.Tensor) -> tf.Tensor:
+        """What the network that learns says of the steps of a minibatch, [B, …]."""
+        noise_seed, encoder_seed = derive(seed, Purpose.ONLINE), of_encoder(seed, Purpose.ONLINE)
+        features = self._features(parameters, minibatch, encoder_seed)
+        return self._network.outputs(parameters, features, noise_seed)
 
     def _next_features(
         self, parameters: Parameters, batch: Rollout, noise_seed: tf.Tensor

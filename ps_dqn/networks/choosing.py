@@ -39,7 +39,7 @@ def choose(
         masks: which actions are allowed, bool [K, A]; None or [K, 0]: all are.
     """
     values = heads.expected_values(outputs, value)  # [K, A]
-    if value.algorithm != "a3c":
+    if not value.learns_policy:
         return Chosen(heads.greedy(values, masks, counts), tf.zeros_like(values[:, :0]))
     noisy = values
     if seed is not None:  # the largest with Gumbel noise is a draw from the softmax

@@ -34,7 +34,7 @@ class CustomHead:
         self._shapes = _shapes(environment)
         self.encoder = [_flattened(environment)]
         atoms = num_atoms(value)
-        numbers = environment.num_actions + int(value.algorithm == "a3c")
+        numbers = environment.num_actions + int(value.learns_policy)
         self._outputs = (-1, numbers, *([] if atoms is None else [atoms]))
 
     def __call__(
@@ -96,7 +96,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     function = _function(name)
     shape = _shapes(environment)
     num_outputs = environment.num_actions * (num_atoms(value) or 1)
-    num_outputs += int(value.algorithm == "a3c")  # the value of the state
+    num_outputs += int(value.learns_policy)  # the value of the state
     with _global_seed(seed), _explained(name, f"observation_shape={shape}, {num_outputs=}"):
         model = function(shape, num_outputs)
     if not isinstance(model, keras.Model):

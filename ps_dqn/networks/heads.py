@@ -33,7 +33,7 @@ def expected_values(outputs: tf.Tensor, value: Value) -> tf.Tensor:
     distribution of logits [..., N] on the atoms of `v_min`..`v_max` (C51, arXiv:1707.06887) or the
     middles of its bins (HL-Gauss, arXiv:2403.03950), or the mean of quantile values [..., N].
     """
-    if value.algorithm == "a3c":
+    if value.learns_policy:
         return outputs[..., :-1]
     if value.value_distribution == "none":
         return outputs
@@ -163,6 +163,6 @@ def make(
     network: Network, value: Value, environment: EnvironmentSpec, factory: Factory
 ) -> Head | PolicyHead:
     """The head of what is learned."""
-    if value.algorithm == "a3c":
+    if value.learns_policy:
         return PolicyHead(network, environment, factory)
     return Head(network, value, environment, factory)

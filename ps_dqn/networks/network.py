@@ -92,7 +92,7 @@ class QNetwork:
         self._lstm = lstm
         self._environment, self._standardized = environment, standardized
         self._head = head
-        self._value, self.has_policy = value, value.algorithm == "a3c"
+        self._value, self.has_policy = value, value.learns_policy
         self.num_actions, self.branches = environment.num_actions, environment.branches
         self.state_size = lstm.state_size if lstm else 0
         self._model = self._connect()

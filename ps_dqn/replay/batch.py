@@ -118,7 +118,7 @@ def batch_specs(
     item = capacity.item(config)
     sizes = {"M": config.parameter_server.local_updates, "B": config.learning.batch_size}
     sizes |= {"A": environment.mask_size, "D": int(bool(config.demonstrations.demonstrations))}
-    sizes |= {"S": config.state_size, "P": int(config.value.algorithm == "a3c")}
+    sizes |= {"S": config.state_size, "P": int(config.value.learns_policy)}
     kind: type[Batch] = Transitions
     if config.replay.replay == "rollout":
         kind = Rollout

@@ -113,7 +113,7 @@ def make_memory(
             environment.observation_dtype,
             environment.mask_size,
             config.state_size,
-            config.value.algorithm == "a3c",
+            config.value.learns_policy,
             config.parameter_server.overlap == "on",
             config.learning.gamma,
             rng,
