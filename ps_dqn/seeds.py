@@ -11,7 +11,7 @@ class Purpose(enum.IntEnum):
     """What random numbers are for: what `derive` is given.
 
     Acting and the updates take a seed for each step and each update, counted from these numbers.
-    A policy's choice takes its own from acting's.
+    A policy's choice takes its own from acting's, of which noisy layers have the first few hundred.
     The others are taken from an update's own seed; the target's from the push's where one pass
     serves all its updates, and those of shifted images. A network's encoder takes its own from that
     of the network.
@@ -23,7 +23,7 @@ class Purpose(enum.IntEnum):
     ENCODER = 4
     SHIFTS = 5
     NEXT_SHIFTS = 6
-    POLICY = 7
+    POLICY = 1 << 28
     UPDATES = 1 << 29
     ACTING = 1 << 30
 
