@@ -59,7 +59,7 @@ def measure(name: str, without: str, seed: int, flags: list[str]) -> dict[str, s
 def show(rows: list[dict[str, str]]) -> None:
     """A table of each task, of the runs with the whole of it first."""
     level = f"{interquartile.LEVEL:.0%}"
-    for name in TASKS:
+    for name in [name for name in TASKS if any(row["task"] == name for row in rows)]:
         counts = "env steps" if name == "CartPole-v1" else "score"
         print(f"\n| {name} without | seeds | solved | {counts} [{level}] | lowest | highest |")
         print("|---|---|---|---|---|---|")
@@ -82,11 +82,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--without", default=",".join(WITHOUT), help="the parts, comma separated")
+    most = max(task.seeds for task in TASKS.values())
+    parser.add_argument("--seeds", type=int, default=most, help="of each task, at most")
     parser.add_argument("--first_seed", type=int, default=0)
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("ablation.csv"))
     options, flags = parser.parse_known_args()
     tasks, parts = options.tasks.split(","), options.without.split(",")
-    for number in range(max(TASKS[name].seeds for name in tasks)):
+    for number in range(options.seeds):
         for name in tasks:
             if number >= TASKS[name].seeds:
                 continue

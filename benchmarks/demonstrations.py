@@ -71,14 +71,16 @@ def collect(path: pathlib.Path, env_id: str, steps: int, share_random: float) ->
     np.savez(path, **arrays)
 
 
-def run(data: str, flags: str, seed: int, folder: pathlib.Path) -> dict[str, object]:
+def run(
+    data: str, flags: str, seed: int, folder: pathlib.Path, more: list[str]
+) -> dict[str, object]:
     """One run, in a row of the table."""
     given = flags.split()
     if data != "none":
         given.append(f"--demonstrations={folder / data}.npz")
     where = folder / f"run-{data}-{seed}"
     command = [sys.executable, "-m", "ps_dqn.coordinator", f"--run_dir={where}", f"--seed={seed}"]
-    subprocess.run([*command, *given], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    subprocess.run([*command, *given, *more], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
     summary = json.loads((where / "summary.json").read_text())
     names = ("env_steps", "eval_return", "best_eval_return", "reason")
     values = [data, flags, seed, *(summary[name] for name in names)]
@@ -119,17 +121,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first_seed", type=int, default=0)
+    parser.add_argument("--data", default=",".join(["none", *DATA]), help="cases with these")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("demonstrations.csv"))
-    options = parser.parse_args()
+    options, more = parser.parse_known_args()
+    cases = [case for case in CASES if case[0] in options.data.split(",")]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
-        for data, flags in CASES:
+        for data, flags in cases:
             rows = read(options.output)
             if (data, flags, str(seed)) in {(r["data"], r["flags"], r["seed"]) for r in rows}:
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 if data != "none":
                     collect(pathlib.Path(folder, f"{data}.npz"), *DATA[data])
-                row = run(data, flags, seed, pathlib.Path(folder))
+                row = run(data, flags, seed, pathlib.Path(folder), more)
             with options.output.open("a", newline="") as file:
                 writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
                 if not rows:

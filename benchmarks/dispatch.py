@@ -79,9 +79,10 @@ def measure(workers: int, window: int, seconds: float) -> dict[str, float]:
     import tensorflow as tf
 
     from ps_dqn.cluster import in_process
-    from ps_dqn.cluster.spec import Placement, on_this_machine
-    from ps_dqn.coordinator import connection
-    from ps_dqn.coordinator.dispatch import Schedule
+    from ps_dqn.cluster.ports import on_this_machine
+    from ps_dqn.cluster.spec import Placement
+    from ps_dqn.coordinator.connecting import connection
+    from ps_dqn.coordinator.scheduling.dispatch import Schedule
     from ps_dqn.telemetry.report import Report
 
     spec = on_this_machine(num_ps=1, num_workers=workers)

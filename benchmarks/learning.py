@@ -102,7 +102,9 @@ def show(rows: list[dict[str, str]], games: list[str], algorithms: list[str]) ->
             mine = scores[game, algorithm] = np.array([score(curve) for curve in found])
             low, high = interquartile.interval(mine[:, np.newaxis])
             known = "" if math.isnan(low[0]) else f" [{low[0]:.1f}, {high[0]:.1f}]"
-            training = statistics.median(float(curve[-1]["train_return"]) for curve in found)
+            training = statistics.median(
+                float(curve[-1]["train_return"] or "nan") for curve in found
+            )
             seconds = statistics.median(float(curve[-1]["seconds"]) for curve in found)
             print(
                 f"| {game} | {algorithm} | {len(mine)} | {interquartile.mean(mine):.1f}{known} | "

@@ -22,6 +22,8 @@ import time
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+Row = dict[str, str]  # of metrics.csv
+
 
 def config_of(flags: list[str]):
     from ps_dqn.flags import command_line, experiment
@@ -39,8 +41,10 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(2)
     from ps_dqn import environments, networks
+    from ps_dqn.learning import loss_scaling
     from ps_dqn.learning.learner import local_optimizer_slots, make_learner
-    from ps_dqn.worker.actor import Actor
+    from ps_dqn.worker.calls import Acted
+    from ps_dqn.worker.playing.actor import Actor
 
     config = config_of(flags)
     environment = environments.describe(config.environment)
@@ -55,15 +59,15 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     def learn_once(online, slots, steps, batch):
         seed = tf.constant([0, steps])
         numbers = tf.constant(float(steps)), rate, epsilon
-        learned = learn(online, target, slots, *numbers, seed, batch)
+        learned = learn(online, target, slots, *numbers, seed, batch, loss_scaling.NONE)
         return online + learned.vector, learned.slots, learned.errors
 
     def collect(online):
         done = 0
         while done < config.vector_steps_per_push(1) or not memory.is_warm:
-            inputs = [tf.constant(each) for each in actor.acting]
-            greedy, state = act(online, *inputs, tf.constant([1, done]))
-            actor.step(greedy.numpy(), state.numpy(), float(epsilon))
+            observations, state, masks = map(tf.constant, actor.acting)
+            acted = act(online, observations, state, tf.constant([1, done]), masks)
+            actor.step(Acted(*(each.numpy() for each in acted)), float(epsilon))
             done += 1
 
     def sample():
@@ -94,25 +98,32 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
 
 def cluster(flags: list[str], workers: int, seconds: float) -> dict[str, float]:
     """Rates of a training on a local cluster, from the rows after its first."""
+    env_steps = int(seconds * 12_000)  # of all workers, each of which makes updates for all
+    while True:
+        first, last = first_and_last(flags, workers, env_steps)
+        elapsed = float(last["seconds"]) - float(first["seconds"])
+        if elapsed >= seconds / 2:
+            names = "updates", "env_steps"
+            return {name: (int(last[name]) - int(first[name])) / elapsed for name in names}
+        env_steps *= 2  # too few to say how quick it is
+
+
+def first_and_last(flags: list[str], workers: int, env_steps: int) -> tuple[Row, Row]:
+    """The second row of a training's metrics, and its last."""
     with tempfile.TemporaryDirectory() as folder:
-        steps = int(seconds * 12_000)  # of all workers, each of which makes updates for all
         command = [
             *(sys.executable, "-m", "ps_dqn.coordinator", *flags),
             f"--num_workers={workers}",
             f"--run_dir={folder}",
-            f"--total_env_steps={steps}",
-            f"--eval_period={10 * steps}",
+            f"--total_env_steps={env_steps}",
+            f"--eval_period={10 * env_steps}",
             "--metrics_period=5000",
             "--target_return=inf",
         ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with (pathlib.Path(folder) / "metrics.csv").open() as file:
             rows = [row for row in csv.DictReader(file) if row["train/td_loss"]][1:]
-    first, last = rows[0], rows[-1]
-    elapsed = float(last["seconds"]) - float(first["seconds"])
-    return {
-        name: (int(last[name]) - int(first[name])) / elapsed for name in ("updates", "env_steps")
-    }
+    return rows[0], rows[-1]
 
 
 def main() -> None:

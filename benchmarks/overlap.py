@@ -9,43 +9,21 @@ of the slower one are to be near 1. Rounds of both alternate, since a machine's 
 """
 
 import argparse
-import csv
-import os
-import pathlib
 import statistics
-import subprocess
-import sys
-import tempfile
+
+import slow_runs
 
 from ps_dqn.telemetry.metrics import PHASES
 
-FOLDER = pathlib.Path(__file__).parent
-PRESET = FOLDER.parent / "flags" / "presets" / "cartpole.flags"
 COLLECTING, LEARNING = ("environment", "acting"), ("gradient", "sampling")
 
 
 def run(overlap: str, options: argparse.Namespace, flags: list[str]) -> dict[str, float]:
     """Seconds for an env step, whole and by phase, after the compilations."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            *(sys.executable, "-m", "ps_dqn.coordinator", f"--flagfile={PRESET}", *flags),
-            *("--env_module=slow_cartpole", "--env_id=SlowCartPole-v1", "--num_workers=1"),
-            f'--env_kwargs={{"step_seconds": {options.step_seconds / options.num_envs}}}',
-            '--eval_env_kwargs={"step_seconds": 0}',
-            f"--num_envs={options.num_envs}",
-            f"--overlap={overlap}",
-            f"--total_env_steps={options.total_env_steps}",
-            f"--eval_period={10 * options.total_env_steps}",
-            f"--metrics_period={options.total_env_steps // 10}",
-            "--target_return=inf",
-            f"--run_dir={folder}/run",
-        ]
-        path = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
-        environment = os.environ | {"PYTHONPATH": path}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-        with (pathlib.Path(folder) / "run" / "metrics.csv").open(newline="") as file:
-            rows = [row for row in csv.DictReader(file) if row["train/td_loss"]]
-    first, *rest = rows[1:]
+    words = [*flags, "--num_workers=1", f"--overlap={overlap}"]
+    step_seconds = options.step_seconds / options.num_envs
+    given = step_seconds, options.num_envs, options.total_env_steps
+    first, *rest = slow_runs.measured(words, *given)
     env_steps = int(rest[-1]["env_steps"]) - int(first["env_steps"])
     took = {name: sum(float(row[f"time/{name}"]) for row in rest) / env_steps for name in PHASES}
     seconds = float(rest[-1]["seconds"]) - float(first["seconds"])

@@ -123,8 +123,9 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
     import tensorflow as tf
 
     from ps_dqn.cluster import local, server
-    from ps_dqn.cluster.spec import Placement, Task, TaskOptions, on_this_machine
-    from ps_dqn.coordinator import connection
+    from ps_dqn.cluster.ports import on_this_machine
+    from ps_dqn.cluster.spec import Placement, Task, TaskOptions
+    from ps_dqn.coordinator.connecting import connection
     from ps_dqn.flags import command_line, experiment
     from ps_dqn.parameter_server.host import ParameterHost
     from ps_dqn.parameter_server.store import ParameterStore
@@ -153,6 +154,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
         coordinator = connection.connect(Placement("local", spec, "fork", 1, 2)).coordinator
         store = ParameterStore(config, servers, 1)
         store.create("run", np.zeros(size, np.float32))
+        sizes = calls.Sizes(1, servers, size, num_slots=0, num_moments=0)
         vector = tf.TensorSpec([size], tf.float32)
 
         def exchange(first):
@@ -160,7 +162,7 @@ def cluster(network: str, servers: int, threads: int, flags: list[str]) -> dict[
                 with tf.control_dependencies([i]):
                     replies = store.pull(bridge.call("requests", 0, [], calls.requests(servers)))
                 change = bridge.call("pulled", 0, replies, vector)
-                packed = bridge.call("pack", 0, [change], calls.Packed.specs(servers))
+                packed = bridge.call("pack", 0, [change], calls.Packed.specs(sizes))
                 verdict = store.push(packed.header, packed.messages)
                 return i + bridge.call("pushed", 0, [verdict], calls.MARK)
 
@@ -214,7 +216,7 @@ class Caller:
     def begin(self, session, sizes, first):
         import numpy as np
 
-        from ps_dqn.worker.parameter_client import ParameterClient
+        from ps_dqn.worker.pushes.parameter_client import ParameterClient
 
         if self._client is None:
             options = self._config.parameter_server
@@ -223,11 +225,13 @@ class Caller:
         return np.int32(1)
 
     def requests(self):
+        from ps_dqn.wire import messages
+
         requests = self._client.requests()
         # Every second pull brings the target too.
         self._with_target = len(self._times["pull"]) > len(self._times["pull with target"])
         if self._with_target:
-            requests[:, -1] = -1
+            requests[:, messages.PullRequest._fields.index("target_version")] = -1
         self._started = time.perf_counter()
         return requests
 
@@ -270,10 +274,10 @@ def plot(rows: list[dict], path: pathlib.Path) -> None:
     import matplotlib.pyplot as plt
 
     names = {"tcp": "plain TCP", "tf pull": "TensorFlow alone", "pull": "pull", "push": "push"}
-    figure, panels = plt.subplots(
-        1, len({row["network"] for row in rows}), figsize=(11, 4), sharey=True, layout="constrained"
-    )
-    for panel, network in zip(panels, dict.fromkeys(row["network"] for row in rows), strict=True):
+    networks = list(dict.fromkeys(row["network"] for row in rows))
+    shape = {"figsize": (11, 4), "sharey": True, "squeeze": False, "layout": "constrained"}
+    figure, ((*panels,),) = plt.subplots(1, len(networks), **shape)
+    for panel, network in zip(panels, networks, strict=True):
         chosen = [row for row in rows if row["network"] == network]
         num_bytes = 4 * NETWORKS[network][0]
         for i, (name, label) in enumerate(names.items()):
@@ -288,8 +292,7 @@ def plot(rows: list[dict], path: pathlib.Path) -> None:
         panel.grid(axis="y", alpha=0.3)
     panels[0].set_ylabel("bytes of the vector by time (MB/s)")
     figure.suptitle("A vector to one worker (pull) and back (push), on one machine")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.savefig(path, dpi=120)
 
 

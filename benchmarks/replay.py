@@ -157,9 +157,10 @@ class Ours:
 
     def __init__(self, tape: Tape, stored: str, draws: str, n_step: int, minibatches: int):
         from ps_dqn.config.capacity import Item
+        from ps_dqn.replay.prioritized import Prioritized
         from ps_dqn.replay.replay import Replay
         from ps_dqn.replay.rows import Layout
-        from ps_dqn.replay.samplers import Prioritized, Recent, Uniform
+        from ps_dqn.replay.samplers import Recent, Uniform
 
         make = {
             "uniform": Uniform,

@@ -39,10 +39,10 @@ def evaluations(run_dir: pathlib.Path) -> list[tuple[int, float]]:
 
 
 def measure(
-    preset: str, seed: int, folder: pathlib.Path
+    preset: str, seed: int, folder: pathlib.Path, times: float
 ) -> tuple[int, dict[str, list[tuple[int, float]]]]:
     """How many evaluations were before, and all of both ways to go on."""
-    stop, end, period = STEPS[preset]
+    stop, end, period = (round(times * steps) for steps in STEPS[preset])
     kept, lost = folder / f"{preset}-{seed}-kept", folder / f"{preset}-{seed}-lost"
     coordinate(
         f"--flagfile={PRESETS / preset}.flags",
@@ -76,6 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--presets", default=",".join(STEPS))
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--times", type=float, default=1.0, help="so often their lengths")
     parser.add_argument("--picture", type=pathlib.Path)
     options = parser.parse_args()
     presets = options.presets.split(",")
@@ -85,12 +86,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for axis, preset in zip(axes[0], presets, strict=True):
             for seed in range(options.seeds):
-                number, found = measure(preset, seed, pathlib.Path(folder))
+                number, found = measure(preset, seed, pathlib.Path(folder), options.times)
                 show(preset, seed, number, found)
                 for (way, points), color in zip(found.items(), ("C0", "C1"), strict=True):
                     label = way if not seed else None
                     axis.plot(*zip(*points, strict=True), color=color, label=label, alpha=0.8)
-            axis.axvline(STEPS[preset][0], color="grey", linestyle=":", label="stopped and resumed")
+            where = options.times * STEPS[preset][0]
+            axis.axvline(where, color="grey", linestyle=":", label="stopped and resumed")
             axis.set_title(f"{preset}, {options.seeds} seeds")
             axis.set_xlabel("environment steps, all workers")
             axis.xaxis.set_major_formatter("{x:,.0f}")

@@ -24,16 +24,18 @@ from local_limit import config_of
 
 from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config, scaling
-from ps_dqn.coordinator import greedy_play
-from ps_dqn.coordinator.loop import EVALUATIONS_IN_A_ROW
+from ps_dqn.coordinator.evaluating import greedy_play
+from ps_dqn.coordinator.evaluating.judging import EVALUATIONS_IN_A_ROW
+from ps_dqn.learning import loss_scaling, masking
 from ps_dqn.learning.learner import make_gradient
 from ps_dqn.learning.minibatches import make_source
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.parameter_server import vectors
 from ps_dqn.parameter_server.aggregation import Combined
 from ps_dqn.parameter_server.target import TargetRule
-from ps_dqn.worker import schedules
-from ps_dqn.worker.actor import Actor, Evaluation
+from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing import schedules
+from ps_dqn.worker.playing.actor import Actor, Evaluation
 
 COLUMNS = ("label", "workers", "seed", "solved_at", "agreement", "evaluations")
 
@@ -54,7 +56,7 @@ def make_round(config: Config, network: QNetwork, num_workers: int):
     """
     source, optimizer = make_source(config, network), optimizers.build(config.learning)
     gradient, updates = (
-        make_gradient(config, network, source),
+        make_gradient(config, network, source, loss_scaling.Unscaled()),
         config.parameter_server.local_updates,
     )
 
@@ -63,8 +65,10 @@ def make_round(config: Config, network: QNetwork, num_workers: int):
         prepared = tf.vectorized_map(lambda batch: source.prepare(target, batch, seed), batches)
 
         def update(i, parameters, slots):
+            others = i, seed, epsilon, loss_scaling.NONE, masking.NONE
             gradients = tf.vectorized_map(
-                lambda one: gradient(*one, i, seed, epsilon)[0], (parameters, batches, prepared)
+                lambda one: gradient(one[0], target, *one[1:], *others)[0],
+                (parameters, batches, prepared),
             )
             step = steps + tf.cast(i + 1, tf.float32)
             parameters, kept = optimizer.apply(
@@ -125,12 +129,12 @@ class Rounds:
         """The steps of a round, and at first those that make replay warm."""
         num_workers, num_envs = len(self._actors), self._config.environment.envs_per_worker
         self._owed += self._config.vector_steps_per_push(num_workers)
-        epsilon = schedules.epsilon(self._config.exploration, self._env_steps, 0, num_workers)
+        epsilons = schedules.at(self._config, self._env_steps).epsilons
         while self._owed >= 1 or not all(actor.memory.is_warm for actor in self._actors):
             observations = np.concatenate([actor.acting[0] for actor in self._actors])
             greedy = self._act(self._vectors.online(), observations).numpy()
             for actor, part in zip(self._actors, np.split(greedy, num_workers), strict=True):
-                actor.step(part, np.zeros((num_envs, 0), np.float32), epsilon)
+                actor.step(Acted(part, np.zeros((num_envs, 0), np.float32)), epsilons)
             self._owed = max(self._owed - 1, 0.0)
         self._env_steps += sum(actor.take_gathered().env_steps for actor in self._actors)
 
@@ -138,19 +142,18 @@ class Rounds:
         """A round; how far its changes agree."""
         options, learning = self._config.parameter_server, self._config.learning
         num_workers, updates = len(self._actors), options.local_updates
-        progress = min(self._env_steps / self._config.run.total_env_steps, 1.0)
+        now = schedules.at(self._config, self._env_steps)
         batches = [
-            actor.memory.sample(updates, learning.batch_size, progress) for actor in self._actors
+            actor.memory.sample(updates, learning.batch_size, now.progress)
+            for actor in self._actors
         ]
         changes, self._slots = self._learn(
             self._vectors.online(),
             self._vectors.target(),
             self._slots,
             np.float32(self._version * updates),
-            np.float32(schedules.learning_rate(learning, self._env_steps)),
-            np.float32(
-                schedules.epsilon(self._config.exploration, self._env_steps, 0, num_workers)
-            ),
+            np.float32(now.learning_rate),
+            np.float32(now.epsilons.mean()),
             self._seeds.integers(2**30, size=2, dtype=np.int32),
             tf.nest.map_structure(lambda *arrays: np.stack(arrays), *batches),
         )
@@ -180,7 +183,7 @@ class Rounds:
         playing = evaluation.begin(int(seed))
         while playing.episodes:
             greedy = self._act(parameters, playing.observations).numpy()
-            playing = evaluation.step(greedy, np.zeros((len(greedy), 0), np.float32))
+            playing = evaluation.step(Acted(greedy, np.zeros((len(greedy), 0), np.float32)))
         return float(evaluation.end().returns.mean())
 
 

@@ -242,15 +242,19 @@ def plot(found: dict[tuple[str, ...], Point], path: pathlib.Path) -> None:
             medians = [statistics.median(getattr(point, column)) for _, point in line_points]
             panel.plot(
                 [workers for workers, _ in line_points], medians, color=f"C{i}",
-                label=f"{line[0]}, {line[1]}" + (f", {line[2]} s" if float(line[2]) else ""),
+                label=f"{line[0]}, {line[1]}"
+                + (f", {float(line[2]):g} s a step" if float(line[2]) else ""),
             )  # fmt: skip
             panel.set_xscale("log", base=2)
+            panel.xaxis.set_major_formatter("{x:,.0f}")
             panel.set_xlabel("workers")
             panel.set_ylabel(label)
             panel.grid(alpha=0.3)
     panels[0].set_ylim(bottom=0)
     panels[1].set_yscale("log")
-    panels[1].legend(fontsize=8)
+    for panel in panels:
+        panel.yaxis.set_major_formatter("{x:,.0f}")
+    panels[1].legend(title="preset, way; a dot is a run, the line their medians")
     figure.savefig(path, dpi=120)
 
 

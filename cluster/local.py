@@ -18,16 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 
 from ps_dqn.cluster import lifeline, streams
+from ps_dqn.cluster.arrivals import tasks_there
 from ps_dqn.cluster.control import TaskDiedError
+from ps_dqn.cluster.ports import RESERVATION_VARIABLE, reservation
 from ps_dqn.cluster.process import ENDING, Process, fork
 from ps_dqn.cluster.restarts import Restarts
-from ps_dqn.cluster.spec import (
-    RESERVATION_VARIABLE,
-    ClusterSpec,
-    Task,
-    reservation,
-    tasks_there,
-)
+from ps_dqn.cluster.spec import ClusterSpec, Task, of_servers
 
 START_SECONDS = 60.0
 STOP_SECONDS = 1.5
@@ -79,7 +75,7 @@ class LocalCluster:
 
     def start(self) -> None:
         """Starts every task; call before this process has made any TensorFlow object."""
-        for task in self._spec.tasks():
+        for task in self._spec.all_tasks():
             self._processes[task] = self._launch(task)
             self._started[task] = time.monotonic()
 
@@ -108,7 +104,8 @@ class LocalCluster:
                 end = self.last_words(task)
                 raise TaskDiedError(f"{task} did not serve within {START_SECONDS:.0f} s; {end}")
             if new and (now - said_at > SAY_SECONDS or not missing):
-                say(tasks_there(self._spec, new, len(self._processes) - len(missing)))
+                of = len(self._processes)
+                say(tasks_there(self._spec, new, of - len(missing), of))
                 new, said_at = [], now
             time.sleep(0.01)
 
@@ -143,7 +140,7 @@ class LocalCluster:
 
     def tasks(self, job: str) -> list[Task]:
         """The tasks of a job."""
-        return [task for task in self._spec.tasks() if task.job == job]
+        return [task for task in self._spec.all_tasks() if task.job == job]
 
     def kill(self, task: Task) -> None:
         """Ends a task that does not answer; on any thread."""
@@ -226,7 +223,7 @@ class LocalCluster:
 
     def epitaphs(self) -> str:
         """How tasks have ended, and the ends of their logs; empty where none has."""
-        ended = [*self.ended("ps"), *self.ended("worker")]
+        ended = [*of_servers(self.ended), *self.ended("worker"), *self.ended("actor")]
         return "\n".join(self._epitaph(task, "during the run") for task in ended)
 
     def _epitaph(self, task: Task, when: str) -> str:
@@ -245,20 +242,28 @@ class LocalCluster:
 
 @contextlib.contextmanager
 def running(
-    cluster: LocalCluster, say: Callable[[str], None] = lambda _: None
+    cluster: LocalCluster,
+    say: Callable[[str], None] = lambda _: None,
+    timed: Callable[[str], contextlib.AbstractContextManager[None]] = lambda _: (
+        contextlib.nullcontext()
+    ),
 ) -> Iterator[LocalCluster]:
     """Starts a cluster, waits until it serves, and stops it however the block ends.
 
     Args:
         cluster: the cluster.
         say: takes lines for people about tasks that have come.
+        timed: gives a block for what is done, which measures it.
     """
     try:
-        cluster.start()
-        cluster.wait_until_serving(say)
+        with timed("starting tasks"):
+            cluster.start()
+        with timed("waiting for tasks to serve"):
+            cluster.wait_until_serving(say)
         yield cluster
     finally:
-        cluster.stop()
+        with timed("closing tasks"):
+            cluster.stop()
 
 
 def _accepts(address: str) -> bool:

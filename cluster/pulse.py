@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ps_dqn.cluster.spec import Task, reservation
+from ps_dqn.cluster.ports import reservation
+from ps_dqn.cluster.spec import Task
 
 # From one question to the next, and from one look at where a task is to the next (seconds).
 PERIOD, LOOK_UP_SECONDS = 1.0, 30.0

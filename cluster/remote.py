@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from ps_dqn.cluster import health
-from ps_dqn.cluster.spec import ClusterSpec, Task, tasks_there
+from ps_dqn.cluster.arrivals import tasks_there
+from ps_dqn.cluster.spec import ClusterSpec, Task
 
 # From one look at the tasks that are missing to the next, and how long one may take to answer
 # (seconds).
@@ -59,7 +60,7 @@ def wait_until_serving(
         if now - said_at > (PATIENCE if len(missing) < said else REMINDER):
             are_workers = len(missing) == len(absent)
             if new:
-                say(tasks_there(spec, new, len(spec.tasks()) - len(missing)))
+                say(tasks_there(spec, new, len(spec.tasks()) - len(missing), len(spec.tasks())))
             say(f"waiting for {_named(spec, missing)}{advice if are_workers else ''}")
             said, said_at, new = len(missing), now, []
         time.sleep(PERIOD)

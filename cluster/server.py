@@ -67,10 +67,11 @@ def start(spec: ClusterSpec, task: Task, config: Any) -> Any:
     """Starts the gRPC server of one task and returns it; keep it referenced."""
     import tensorflow as tf
 
+    place = spec.place(task)
     return tf.distribute.Server(
         tf.train.ClusterSpec(spec.as_dict()),
-        job_name=task.job,
-        task_index=task.index,
+        job_name=place.job,
+        task_index=place.index,
         protocol="grpc",
         config=config,
     )
@@ -96,6 +97,7 @@ def serve(
     collector: Any = None,
     on_stop: Callable[[], None] | None = None,
     pulse_of: Callable[[], Mapping[str, Any] | None] | None = None,
+    on_serving: Callable[[], None] | None = None,
 ) -> NoReturn:
     """Serves one task until SIGTERM, then leaves: once `on_stop` is done, or with a second one.
 
@@ -112,6 +114,7 @@ def serve(
         collector: of the task's metrics, for `health`.
         on_stop: ends what is under way and releases what the task holds beside the server.
         pulse_of: what the task is at, for who asks; see `pulse`.
+        on_serving: called once it serves.
 
     Raises:
         HealthError: health cannot be served.
@@ -127,6 +130,8 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _server = start(spec, task, session_config(options.intra_op_threads, options.inter_op_threads))
     own.started()
+    if on_serving is not None:
+        on_serving()
     if pulse_of is not None:
         pulse.serve(spec.addresses(task.job)[task.index], pulse_of)
     # Not a threading.Event: one of TensorFlow's threads may receive the signal, which does not

@@ -2,25 +2,22 @@
 
 import collections
 import dataclasses
-import errno
 import json
-import os
 import re
-import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-import portpicker
-
-JOBS = ("chief", "ps", "worker")
-# Tasks of a kind that are started on one machine, each a process of hundreds of megabytes.
-MOST_LOCAL = 256
+JOBS = ("chief", "ps", "replay", "worker", "actor")
+# Jobs without any one of whose tasks nobody trains.
+SERVERS = ("ps", "replay")
+Found = TypeVar("Found")
 # A name, an IPv4 address, or an IPv6 address in brackets.
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]")
 
 
-# In a task's environment: its port and the descriptor that holds it, as port=descriptor.
-RESERVATION_VARIABLE = "PS_DQN_RESERVED_PORT"
-_reserved: dict[int, int] = {}  # sockets by port
+def of_servers(each: Callable[[str], Iterable[Found]]) -> list[Found]:
+    """What is found for each job of servers, one after the other."""
+    return [found for job in SERVERS for found in each(job)]
 
 
 class ClusterSpecError(ValueError):
@@ -35,31 +32,41 @@ class Task:
     index: int
 
     def __str__(self) -> str:
-        names = {"ps": "parameter server", "chief": "coordinator"}
-        return f"{names.get(self.job, self.job)} {self.index}"
+        return f"{self.role} {self.index}"
+
+    @property
+    def role(self) -> str:
+        """The job as people call it."""
+        names = {"ps": "parameter server", "replay": "replay server", "chief": "coordinator"}
+        return names.get(self.job, self.job)
 
 
 @dataclasses.dataclass(frozen=True)
 class ClusterSpec:
-    """The gRPC addresses (`host:port`) of one coordinator, its workers and parameter servers."""
+    """The gRPC addresses (`host:port`) of one coordinator, its workers and its servers, if any.
+
+    TensorFlow knows parameter servers and workers alone, so to it replay servers are the last of
+    the parameter servers: `place` and `task_at` go from our names to its own and back. Of actors it
+    knows nothing: they serve learners alone, without TensorFlow.
+    """
 
     chief: str
     ps: tuple[str, ...]
     workers: tuple[str, ...]
+    replay: tuple[str, ...] = ()  # where actors and learners share one
+    actors: tuple[str, ...] = ()  # where learners act for tasks without a network
 
     def __post_init__(self) -> None:
         """Refuses a cluster that cannot run.
 
         Raises:
-            ClusterSpecError: no chief, ps or worker; a malformed or a repeated address.
+            ClusterSpecError: no chief or worker; a malformed or a repeated address.
         """
         if not self.chief:
             raise ClusterSpecError("no chief in the cluster: the coordinator needs an address")
-        if not self.ps:
-            raise ClusterSpecError("no ps in the cluster: at least one parameter server is needed")
         if not self.workers:
             raise ClusterSpecError("no worker in the cluster: at least one is needed")
-        addresses = [self.chief, *self.ps, *self.workers]
+        addresses = [self.chief, *self.ps, *self.replay, *self.workers, *self.actors]
         for address in addresses:
             _check_address(address)
         address, count = collections.Counter(addresses).most_common(1)[0]
@@ -70,24 +77,45 @@ class ClusterSpec:
 
     def as_dict(self) -> dict[str, list[str]]:
         """The form TensorFlow takes."""
-        return {"chief": [self.chief], "ps": list(self.ps), "worker": list(self.workers)}
+        servers = [*self.ps, *self.replay]
+        jobs = {"chief": [self.chief], "ps": servers, "worker": list(self.workers)}
+        return {job: addresses for job, addresses in jobs.items() if addresses}
 
     def addresses(self, job: str) -> tuple[str, ...]:
         """The addresses of one job, in task order."""
-        return tuple(self.as_dict().get(job, ()))
+        return tuple(self._jobs().get(job, ()))
+
+    def place(self, task: Task) -> Task:
+        """A task as TensorFlow knows it."""
+        return Task("ps", len(self.ps) + task.index) if task.job == "replay" else task
+
+    def task_at(self, place: Task) -> Task:
+        """The task that TensorFlow knows so."""
+        beyond = place.index - len(self.ps)
+        return Task("replay", beyond) if place.job == "ps" and beyond >= 0 else place
+
+    def _jobs(self) -> dict[str, list[str]]:
+        jobs = {"chief": [self.chief], "ps": list(self.ps)}
+        if self.replay:
+            jobs["replay"] = list(self.replay)
+        jobs["worker"] = list(self.workers)
+        return jobs | ({"actor": list(self.actors)} if self.actors else {})
 
     def tasks(self) -> tuple[Task, ...]:
-        """Every task but the coordinator, parameter servers first."""
-        return tuple(
-            Task(job, index)
-            for job in ("ps", "worker")
-            for index in range(len(self.addresses(job)))
-        )
+        """Every task of TensorFlow's but the coordinator, servers first."""
+        return self._tasks_of(*SERVERS, "worker")
+
+    def all_tasks(self) -> tuple[Task, ...]:
+        """These and the actors."""
+        return self._tasks_of(*SERVERS, "worker", "actor")
+
+    def _tasks_of(self, *jobs: str) -> tuple[Task, ...]:
+        return tuple(Task(job, index) for job in jobs for index in range(len(self.addresses(job))))
 
     def tf_config(self, task: Task) -> str:
         """The TF_CONFIG that tells one task its place."""
         return json.dumps(
-            {"cluster": self.as_dict(), "task": {"type": task.job, "index": task.index}}
+            {"cluster": self._jobs(), "task": {"type": task.job, "index": task.index}}
         )
 
     def check_task(self, task: Task) -> None:
@@ -133,73 +161,6 @@ class Placement:
     free_stateful_sets: tuple[str, ...] = ()  # of Kubernetes, when the run is over
 
 
-def tasks_there(spec: ClusterSpec, new: Sequence[Task], there: int) -> str:
-    """A line for people: which tasks have come, and how many are there.
-
-    Args:
-        spec: of the cluster.
-        new: those that people have not heard of, one at least.
-        there: tasks that are there, these among them.
-    """
-    of_all = f"{there} of {len(spec.tasks())} tasks"
-    if len(new) == 1 and new[0].job == "worker":
-        return f"{new[0]} of {len(spec.workers)} is up ({of_all})"
-    if len(new) == 1:
-        return f"{new[0]} is up ({of_all})"
-    if len(new) <= 4:
-        *first, last = map(str, new)
-        return f"{', '.join(first)} and {last} are up ({of_all})"
-    return f"{len(new)} more tasks are up ({of_all})"
-
-
-def on_this_machine(num_ps: int, num_workers: int) -> ClusterSpec:
-    """A cluster of free local ports, which are this process's until it ends.
-
-    Raises:
-        ClusterSpecError: more tasks than a machine has room for.
-    """
-    for flag, count in (("num_ps", num_ps), ("num_workers", num_workers)):
-        if count > MOST_LOCAL:
-            raise ClusterSpecError(
-                f"--{flag}={count}: at most {MOST_LOCAL} of a kind start on one machine, a process "
-                f"each; start them on several and say --cluster=remote"
-            )
-    ports = [_reserved_port() for _ in range(1 + num_ps + num_workers)]
-    chief, *rest = [f"localhost:{port}" for port in ports]
-    return ClusterSpec(chief, tuple(rest[:num_ps]), tuple(rest[num_ps:]))
-
-
-def _reserved_port() -> int:
-    """A free port that no other cluster on this machine is given.
-
-    Tasks bind it for TCP some seconds later, when another cluster may have been given it too. As
-    portpicker offers a port only while it is free for UDP as well, a socket for that holds it.
-    """
-    while True:
-        port = portpicker.pick_unused_port()
-        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            reservation.bind(("", port))
-        except OSError as error:
-            reservation.close()
-            if error.errno != errno.EADDRINUSE:
-                raise
-            continue  # another cluster was quicker
-        _reserved[port] = reservation.detach()  # held for as long as this process lives
-        return port
-
-
-def reservation(address: str) -> int | None:
-    """The descriptor of the socket for datagrams that holds a port, where this process has it.
-
-    Args:
-        address: of a task, host:port.
-    """
-    port = int(address.rpartition(":")[2])
-    passed, _, descriptor = os.environ.get(RESERVATION_VARIABLE, "").partition("=")
-    return int(descriptor) if passed == str(port) else _reserved.get(port)
-
-
 def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:
     """Reads TF_CONFIG: the cluster and this process's task in it.
 
@@ -231,6 +192,8 @@ def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:
         next(iter(jobs.get("chief", [])), ""),
         tuple(jobs.get("ps", [])),
         tuple(jobs.get("worker", [])),
+        tuple(jobs.get("replay", [])),
+        tuple(jobs.get("actor", [])),
     )
     return spec, _task_of(config, spec)
 
@@ -261,14 +224,19 @@ def numbered(addresses: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def from_hosts(
-    chief: str, ps: Sequence[str], workers: Sequence[str], task: Task
+    chief: str,
+    ps: Sequence[str],
+    workers: Sequence[str],
+    task: Task,
+    replay: Sequence[str] = (),
+    actors: Sequence[str] = (),
 ) -> tuple[ClusterSpec, Task]:
     """A cluster of given addresses and one task's place in it.
 
     Raises:
         ClusterSpecError: the cluster cannot run or has no such task.
     """
-    spec = ClusterSpec(chief, tuple(ps), tuple(workers))
+    spec = ClusterSpec(chief, tuple(ps), tuple(workers), tuple(replay), tuple(actors))
     spec.check_task(task)
     return spec, task
 

@@ -110,10 +110,16 @@ def parse(
 def parse_over(flagfile: pathlib.Path, values: absl_flags.FlagValues, argv: Sequence[str]) -> None:
     """Parses a whole command line laid over a flagfile: what it says wins.
 
+    Only what it says itself is `present` then: a run's flagfile has every flag.
+
     Raises:
         absl.flags.Error: the file cannot be read, or what `parse` says of its flags and these.
     """
+    parse(values, argv)
+    said = {name for name in values if values[name].present}
     parse(values, [argv[0], f"--flagfile={flagfile}", *argv[1:]])
+    for name in set(values) - said:
+        values[name].present = 0
 
 
 def presets(values: absl_flags.FlagValues) -> list[str]:

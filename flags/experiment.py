@@ -43,6 +43,12 @@ def define_topic(
             _define_one(values, group, field)
 
 
+def define_num_actors(values: absl_flags.FlagValues) -> None:
+    """Defines how many addresses --actor_hosts with {} means, for tasks without an experiment."""
+    [group] = [each for each in configuration.groups() if each.name == "topology"]
+    define_topic(values, group, names=("num_actors",))
+
+
 def read(values: absl_flags.FlagValues) -> Config:
     """The configuration that parsed flags give.
 

@@ -12,6 +12,8 @@ from ps_dqn.kubernetes.names import Place
 
 # What is asked of a run that is there, and the flags of that.
 PLACE = ("name", "namespace", "context")
+# How many pods of each kind are launched. Other programs call these counts --num_….
+COUNTS = ("workers", "ps", "replay_servers")
 COMMANDS = {
     "status": ("Shows how the roles of a run on Kubernetes are.", PLACE),
     "logs": ("Shows what a role of a run says.", (*PLACE, "role", "follow", "tail")),
@@ -103,10 +105,12 @@ def read_experiment(words: Sequence[str], workers: int, where: str) -> absl_flag
         checks.check_workers(config, workers, is_remote=True)
         config.shared_by(workers)
     except absl_flags.UnrecognizedFlagError as error:
+        unknown = command_line.UnknownFlagError(error, [*values, *COUNTS])
         raise UsageError(
             f"{where}may have the experiment's flags alone, as the manifests say where tasks and "
-            f"files are: {error}"
+            f"files are: {unknown}"
         ) from None
     except (absl_flags.Error, UsageError) as error:
-        raise UsageError(f"{where}{error}") from None
+        said = str(error).replace("--num_workers=", "--workers=")
+        raise UsageError(said if said.startswith(where) else f"{where}{said}") from None
     return values

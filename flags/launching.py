@@ -8,8 +8,8 @@ from absl import flags as absl_flags
 
 from ps_dqn import __version__
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, launched
-from ps_dqn.kubernetes import names, quantities
+from ps_dqn.flags import command_line, experiment, launched, launched_tasks, servers
+from ps_dqn.kubernetes import dns, names, patches, quantities
 from ps_dqn.kubernetes.names import COMPONENTS
 from ps_dqn.kubernetes.plan import Experiment, Image, Launch, Storage
 from ps_dqn.run import directory
@@ -23,15 +23,20 @@ _IMAGE = re.compile(
 )
 
 TOPICS = {
-    "The run, beside every flag of its experiment (python -m ps_dqn.coordinator --help).": (
+    "The run; flags of its experiment may stand beside these.": (
         "name",
         "preset",
         "flagfile",
         "workers",
         "ps",
+        "replay_servers",
     ),
-    "Its manifests.": ("overlay", "namespace", "image", "worker_image", "tls_image", "patch"),
-    "What it is given.": ("cpu", "memory", "storage", "storage_class", "access_mode", "free_nodes"),
+    "Its manifests.": (
+        *("overlay", "namespace", "image", "worker_image", "tls_image", "patch", "set"),
+    ),
+    "What it is given.": (
+        *("cpu", "memory", "storage", "storage_class", "access_mode", "free_nodes", "dns"),
+    ),
     "What to do.": ("output", "dry_run", "apply", "context"),
 }
 
@@ -68,6 +73,11 @@ def define() -> absl_flags.FlagValues:
             "",
             "StorageClass of that volume. Default: the cluster's default class.",
         ),
+        "dns": (
+            "",
+            "Pods that answer names in this cluster, whom tasks may ask: NAMESPACE/LABEL=VALUE, "
+            "with :PORT where that is not 53. Default: kube-system/k8s-app=kube-dns.",
+        ),
         "output": ("", "Folder for the run's overlay. Default: launch/ and the name."),
     }
     for name, (default, text) in strings.items():
@@ -78,6 +88,13 @@ def define() -> absl_flags.FlagValues:
         absl_flags.DEFINE_list(name, [], f"{text} Default: the manifests' own.", flag_values=values)
     for name, text in {"workers": "Workers (pods).", "ps": "Parameter servers (pods)."}.items():
         absl_flags.DEFINE_integer(name, None, text, 1, flag_values=values)
+    absl_flags.DEFINE_integer(
+        "replay_servers",
+        None,
+        "With --topology=apex, replay servers (pods). Default: 1.",
+        1,
+        flag_values=values,
+    )
     absl_flags.DEFINE_enum(
         "overlay",
         "base",
@@ -93,13 +110,15 @@ def define() -> absl_flags.FlagValues:
         "then. Default: the manifests' own.",
         flag_values=values,
     )
-    absl_flags.DEFINE_multi_string(
-        "patch",
-        [],
-        "File with anything else that the manifests should say: objects as Kustomize merges them, "
-        "by their kind and name in the manifests. May be said several times.",
-        flag_values=values,
-    )
+    said_often = {
+        "patch": "File with anything else that the manifests should say: objects as Kustomize "
+        "merges them, by their kind and name in the manifests. May be said several times.",
+        "set": "One value of a role's object, like worker.spec.template.spec.priorityClassName="
+        "cheap; it goes before what files say, and is JSON or else text. May be said several "
+        "times.",
+    }
+    for name, text in said_often.items():
+        absl_flags.DEFINE_multi_string(name, [], text, flag_values=values)
     switches = {
         "free_nodes": "When the run is over, the coordinator scales workers and parameter servers "
         "to zero, so that their nodes are free. Needs leave to make a Role. A JobSet and a TFJob "
@@ -121,10 +140,10 @@ def read(values: absl_flags.FlagValues) -> Launch:
     """
     _check_what_to_do(values)
     place = launched.read_place(values)
-    for name in ("workers", "ps"):
-        if not values[name].value:
-            raise UsageError(f"--{name} is missing; it says: {values[name].help}")
-    names.check_length(place.name, values.overlay, values.ps)
+    launched_tasks.check_count(values, "workers")
+    run = _read_experiment(values)
+    launched_tasks.check(values, run)
+    names.check_length(place.name, values.overlay, values.ps or 0)
     image = _read_image(values, "image")
     if image is None:
         raise UsageError(
@@ -146,14 +165,16 @@ def read(values: absl_flags.FlagValues) -> Launch:
         worker_image=values.worker_image,
         tls_image=_read_tls_image(values),
         workers=values.workers,
-        ps=values.ps,
-        experiment=_read_experiment(values),
+        ps=values.ps or 0,
+        extra=launched_tasks.extra_role(values, run),
+        experiment=run,
         overlay=values.overlay,
         cpu=quantities.by_role("cpu", values.cpu),
         memory=quantities.by_role("memory", values.memory),
         storage=_read_storage(values),
+        dns=dns.read(values.dns),
         free_nodes=_read_free_nodes(values),
-        patches=tuple(_read_patch(values, number) for number in range(len(values.patch))),
+        patches=patches.read(values.patch, values["set"].value),
         output=pathlib.Path(values.output or f"launch/{values.name}"),
         dry_run=values.dry_run,
         apply=values.apply,
@@ -179,8 +200,8 @@ def _read_image(values: absl_flags.FlagValues, flag: str) -> Image | None:
     match = _IMAGE.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"--{flag}={text}: must be repository:tag or repository@sha256:…, like "
-            f"registry.example.com/ps-dqn:{__version__}"
+            f"--{flag}={text}: must be repository:tag or repository@sha256:…, and names are lower "
+            f"case, like registry.example.com/ps-dqn:{__version__}"
         )
     return Image(match["name"], match["tag"] or "", match["digest"] or "")
 
@@ -218,15 +239,6 @@ def _read_free_nodes(values: absl_flags.FlagValues) -> bool:
     return bool(values.free_nodes and values.overlay not in COMPONENTS)
 
 
-def _read_patch(values: absl_flags.FlagValues, number: int) -> tuple[str, bytes]:
-    """A name of its own for a file of the user's, and what is in it."""
-    path = pathlib.Path(values.patch[number])
-    try:
-        return f"{number + 1}.yaml", path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--patch={path}: {error.strerror}") from None
-
-
 def _read_experiment(values: absl_flags.FlagValues) -> Experiment:
     """The flagfile and what is said beside it, after the checks that the coordinator would make."""
     known = [name for of_topic in experiment.topics().values() for name in of_topic]
@@ -249,7 +261,9 @@ def _read_experiment(values: absl_flags.FlagValues) -> Experiment:
         # As they are here and now: the image may have others.
         resolved = command_line.as_flagfile(found, [name for name in known if found[name].present])
         content = f"{directory.BEGAN_WITH}{','.join(names)}\n{resolved}".encode()
-    return Experiment(content, found.env_id)
+    topology = servers.topology(found)
+    whose = topology.topology, topology.num_actor_tasks
+    return Experiment(content, found.env_id, *whose, has_servers=found.strategy != "all_reduce")
 
 
 def _read_flagfile(path: pathlib.Path) -> bytes:

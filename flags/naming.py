@@ -35,7 +35,10 @@ def nearest(word: str, known: Iterable[str], before: str = "") -> str:
         known: what may be said.
         before: what such words are written with, as `--`.
     """
-    near = difflib.get_close_matches(word, known, 1)
+    known = list(known)
+    # A run's --num_workers are the --workers of its launch.
+    same = [each for each in (f"num_{word}", word.removeprefix("num_")) if each in known]
+    near = same or difflib.get_close_matches(word, known, 1)
     return f"; did you mean {before}{near[0]}?" if near else ";"
 
 

@@ -20,6 +20,8 @@ PRESETS = pathlib.Path(__file__).resolve().parent / "presets"
 PAIRS = PRESETS / "pairs"
 # The problem of the default environment; an algorithm's preset alone is meant for it.
 DEFAULT_PROBLEM = "cartpole"
+# Problems whose presets say an algorithm too, and where else to find each problem by itself.
+WHOLE = {"atari_fast": "atari", "btr": "atari"}
 
 
 def all_names() -> list[str]:
@@ -52,7 +54,7 @@ def complete(named: Iterable[str], env_id: str) -> list[str]:
         env_id: the environment that is acted in, beside what presets say.
 
     Raises:
-        absl.flags.Error: there is no such preset.
+        absl.flags.Error: there is no such preset, or two do not go together.
     """
     names = [name for names in named for name in map(str.strip, names.split(",")) if name]
     for name in names:
@@ -62,8 +64,16 @@ def complete(named: Iterable[str], env_id: str) -> list[str]:
             raise absl_flags.Error(
                 f"--preset={','.join(names)}: there is no preset {name}{near} {lists} lists them"
             )
+    algorithms = [name for name in names if not is_problem(name)]
+    whole = [name for name in names if name in WHOLE]
+    if whole and algorithms:
+        name, other = whole[0], algorithms[0]
+        raise absl_flags.Error(
+            f"--preset={','.join(names)}: {name} is an algorithm and a problem, and has no room "
+            f"for {other}; --preset={other},{WHOLE[name]} is the problem with it"
+        )
     is_default = env_id in _read(PRESETS / f"{DEFAULT_PROBLEM}.flags")["env_id"]
-    if names and is_default and not any(map(is_problem, names)):
+    if is_default and names and names == algorithms:
         names.append(DEFAULT_PROBLEM)
     return names
 

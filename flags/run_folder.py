@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, counts, experiment, tasks
 from ps_dqn.run import directory
 
 if TYPE_CHECKING:
@@ -21,6 +21,13 @@ CODE: dict[str, Callable[[str], bool]] = {
     "env_wrappers": bool,
     "network": lambda value: ":" in value,
     "env_id": lambda value: ":" in value,
+}
+# Flags that a run keeps when it goes on, and why.
+MASK = "its mask follows that schedule from the beginning"
+KEPT = {
+    "env_id": "its parameters and scores are of that environment",
+    **dict.fromkeys(("pruning", "pruning_start", "pruning_end", "pruning_changes"), MASK),
+    **dict.fromkeys(("sparsity", "sparsity_distribution", "rigl_fraction"), MASK),
 }
 
 
@@ -65,9 +72,41 @@ def define_episodes(values: absl_flags.FlagValues) -> None:
     )
 
 
-def as_flagfile(values: absl_flags.FlagValues) -> str:
-    """The flagfile of a run with these flags."""
-    return command_line.as_flagfile(values, [*experiment.names(), *tasks.PLACEMENT])
+def as_flagfile(values: absl_flags.FlagValues, also: Sequence[str] = ()) -> str:
+    """The flagfile of a run with these flags, and with others that it is to have."""
+    implied = counts.implied(values)
+    placement = [name for name in tasks.PLACEMENT if name not in implied]
+    return command_line.as_flagfile(values, [*experiment.names(), *placement, *also])
+
+
+def check_goes_on(folder: pathlib.Path, flagfile: str) -> None:
+    """Refuses flags with which the run in a folder cannot go on.
+
+    Args:
+        folder: of the run.
+        flagfile: of all flags that it is to go on with.
+
+    Raises:
+        UsageError: with the flag, and what it was.
+    """
+    before = _by_name((folder / directory.FLAGFILE).read_text(errors="replace"))
+    for name, value in _by_name(flagfile).items():
+        if name in KEPT and _plain(before.get(name, value)) != _plain(value):
+            raise UsageError(
+                f"--{name}={value}: the run in {folder} was begun with {before[name]}, and "
+                f"{KEPT[name]}: leave it out, or say another --run_dir"
+            )
+
+
+def _plain(value: str) -> str:
+    """A value without the module of a class, which may be imported from elsewhere by now."""
+    return value.rpartition(":")[2]
+
+
+def _by_name(flagfile: str) -> dict[str, str]:
+    """Values of those flags of a flagfile that have some."""
+    lines = (line.removeprefix("--").partition("=") for line in flagfile.splitlines())
+    return {name: value for name, _, value in lines}
 
 
 def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:

@@ -1,4 +1,4 @@
-"""The command line of a worker or a parameter server."""
+"""The command line of a worker, a parameter server, a replay server or an actor."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from ps_dqn.cluster.health import HealthError
 from ps_dqn.cluster.server import PortError, check_port
 from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, tasks
+from ps_dqn.flags import command_line, experiment, tasks
 from ps_dqn.run import compile_cache
 
 # Before NumPy is imported: these tasks do their mathematics in TensorFlow.
@@ -20,8 +20,12 @@ NAMES = (
     "chief_host",
     "ps_hosts",
     "worker_hosts",
+    "replay_hosts",
+    "actor_hosts",
     "num_ps",
     "num_workers",
+    "num_replay_servers",
+    "num_actors",
     "task_index",
     "intra_op_threads",
     "inter_op_threads",
@@ -35,6 +39,7 @@ def run(
     job: str,
     serve: Callable[..., object],
     define_more: Callable[[absl_flags.FlagValues], Sequence[str]] | None = None,
+    has_tensorflow: bool = True,
 ) -> int:
     """Reads this task's place and serves it; returns only for help.
 
@@ -43,24 +48,27 @@ def run(
         job: the cluster's name for such tasks.
         serve: called with the cluster, the task, its options and further flags' values.
         define_more: defines the further flags and returns their names.
+        has_tensorflow: it has thread pools and compiled code.
     """
     values = command_line.new_flags()
-    tasks.define_addresses(values)
+    tasks.define_addresses(values, has_tensorflow)
     tasks.define_task(values)
+    experiment.define_num_actors(values)
     more = define_more(values) if define_more else ()
     if command_line.asks_for_help(argv):
-        names = {"ps": "parameter_server"}
+        names = {"ps": "parameter_server", "replay": "replay_server"}
         command_line.print_help(
             values,
             f"python -m ps_dqn.{names.get(job, job)}",
             f"Serves one {job} task. Its place comes from TF_CONFIG or from these flags.",
-            {"Where it is": (*NAMES, *more)},
+            {"Where it is": (*(name for name in NAMES if name in values), *more)},
         )
         return 0
     try:
         command_line.parse(values, argv)
         spec, task = tasks.read_task(values, job)
-        compile_cache.use(values.compile_cache)
+        if has_tensorflow:
+            compile_cache.use(values.compile_cache)
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         command_line.refuse(error)
     lifeline.hold_if_given()
@@ -71,7 +79,10 @@ def run(
         command_line.refuse(error)
     print(f"{task} serves at {address}", flush=True)
     others = [values[name].value for name in more]
-    options = TaskOptions(values.intra_op_threads, values.inter_op_threads, values.health_port)
+    options = TaskOptions(health_port=values.health_port)
+    if has_tensorflow:
+        threads = values.intra_op_threads, values.inter_op_threads
+        options = TaskOptions(*threads, values.health_port)
     try:
         serve(spec, task, options, *others)
     except HealthError as error:

@@ -5,9 +5,10 @@ import sys
 
 from absl import flags as absl_flags
 
-from ps_dqn.cluster import ordinal
+from ps_dqn.cluster import ordinal, ports
 from ps_dqn.cluster import spec as cluster_spec
 from ps_dqn.cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
+from ps_dqn.flags import counts, servers
 from ps_dqn.run import compile_cache
 
 KINDS = ("auto", "local", "in_process", "remote")
@@ -16,18 +17,26 @@ PLACEMENT = (
     "cluster",
     "num_ps",
     "num_workers",
+    "num_replay_servers",
     "start_method",
     "restart",
     "chief_host",
     "ps_hosts",
     "worker_hosts",
+    "replay_hosts",
+    "actor_hosts",
     "intra_op_threads",
     "inter_op_threads",
 )
 
 
-def define_addresses(values: absl_flags.FlagValues) -> None:
-    """The flags every task has: where all tasks are, thread pools, compiled code, its health."""
+def define_addresses(values: absl_flags.FlagValues, has_tensorflow: bool = True) -> None:
+    """The flags every task has: where all tasks are, and its health; thread pools, compiled code.
+
+    Args:
+        values: where they are defined.
+        has_tensorflow: without it, a task has no pools and compiles nothing.
+    """
     absl_flags.DEFINE_string(
         "chief_host",
         "",
@@ -48,8 +57,48 @@ def define_addresses(values: absl_flags.FlagValues) -> None:
         "num_workers of them.",
         flag_values=values,
     )
-    absl_flags.DEFINE_integer("num_ps", 1, "Parameter servers (tasks).", 1, flag_values=values)
-    absl_flags.DEFINE_integer("num_workers", 2, "Workers (tasks).", 1, flag_values=values)
+    absl_flags.DEFINE_list(
+        "replay_hosts",
+        [],
+        "With topology=apex, the replay servers' addresses (host:port,…), or one with {} in the "
+        "place of the number, for num_replay_servers of them.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_list(
+        "actor_hosts",
+        [],
+        "With topology=seed, the actors' addresses (host:port,…), which learners connect to, or "
+        "one with {} in the place of the number, for num_actors of them.",
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "num_ps",
+        1,
+        "Parameter servers (tasks). 0 with strategy=all_reduce, which has none.",
+        0,
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "num_workers",
+        2,
+        "Workers (tasks). With topology=apex: num_learners and num_actors; with topology=seed: "
+        "num_learners.",
+        1,
+        flag_values=values,
+    )
+    absl_flags.DEFINE_integer(
+        "num_replay_servers",
+        1,
+        "With topology=apex, replay servers (tasks).",
+        1,
+        flag_values=values,
+    )
+    if has_tensorflow:
+        _define_tensorflow(values)
+    define_health(values)
+
+
+def _define_tensorflow(values: absl_flags.FlagValues) -> None:
     absl_flags.DEFINE_integer(
         "intra_op_threads", 1, "Threads one operation of a task may use.", 1, flag_values=values
     )
@@ -69,7 +118,6 @@ def define_addresses(values: absl_flags.FlagValues) -> None:
         "folder that TF_XLA_FLAGS names goes before this.",
         flag_values=values,
     )
-    define_health(values)
 
 
 def define_health(values: absl_flags.FlagValues) -> None:
@@ -98,14 +146,28 @@ def define_task(values: absl_flags.FlagValues) -> None:
 
 
 def define_worker_dir(values: absl_flags.FlagValues) -> tuple[str, ...]:
-    """The flag of a worker that says where it may keep files; its name."""
+    """The flag of tasks that may keep files, and its name."""
     absl_flags.DEFINE_string(
         "worker_dir",
         "",
-        "Folder of this worker's own, for replay that outlives it (replay_files).",
+        "Folder of this task's own, for replay that outlives it (replay_files).",
         flag_values=values,
     )
     return ("worker_dir",)
+
+
+def define_worker(values: absl_flags.FlagValues) -> tuple[str, ...]:
+    """The flags of workers alone: where one may keep files, and is reached by others; names."""
+    absl_flags.DEFINE_integer(
+        "all_reduce_port",
+        0,
+        "Where the other workers reach this one with strategy=all_reduce (port); 0: any that is "
+        "free.",
+        0,
+        2**16 - 1,
+        flag_values=values,
+    )
+    return (*define_worker_dir(values), "all_reduce_port")
 
 
 def define_placement(values: absl_flags.FlagValues) -> None:
@@ -143,14 +205,26 @@ def define_placement(values: absl_flags.FlagValues) -> None:
     )
 
 
-def read_placement(values: absl_flags.FlagValues) -> Placement:
+def read_placement(values: absl_flags.FlagValues, has_servers: bool = True) -> Placement:
     """The coordinator's cluster.
+
+    Args:
+        values: the flags.
+        has_servers: the run has parameter servers.
 
     Raises:
         ClusterSpecError: TF_CONFIG or the host flags cannot be used.
     """
+    if not has_servers:
+        servers.leave_out(values)
+    topology = servers.topology(values)
+    num_replay = servers.num_replay(values, topology)
+    num_actors = servers.num_actors(values, topology)
+    num_workers = topology.num_workers if topology.says_workers else values.num_workers
+    if topology.says_workers and values["num_workers"].present:
+        topology.check_workers(values.num_workers)
     tf_config = os.environ.get("TF_CONFIG", "")
-    hosts_given = bool(values.chief_host or values.ps_hosts or values.worker_hosts)
+    hosts_given = servers.hosts_given(values)
     kind = values.cluster
     if kind == "auto":
         kind = "remote" if tf_config or hosts_given else "local"
@@ -163,10 +237,11 @@ def read_placement(values: absl_flags.FlagValues) -> Placement:
     elif hosts_given:
         raise ClusterSpecError(
             f"--cluster={kind}: its tasks are on this machine, at addresses of its own; leave "
-            f"--chief_host, --ps_hosts and --worker_hosts out, or say --cluster=remote"
+            f"{', '.join(hosts_given)} out, or say --cluster=remote"
         )
     else:
-        spec = cluster_spec.on_this_machine(values.num_ps, values.num_workers)
+        spec = ports.on_this_machine(values.num_ps, num_workers, num_replay, num_actors)
+    servers.check(spec, kind, has_servers, topology, values)
     if values.restart and (kind != "local" or values.start_method != "fork"):
         raise ClusterSpecError(
             f"--restart: goes with --cluster=local and --start_method=fork alone, not with {kind} "
@@ -210,14 +285,13 @@ def _read_task(
     tf_config = os.environ.get("TF_CONFIG", "")
     if tf_config:
         return cluster_spec.from_tf_config(tf_config)
-    if not (values.chief_host or values.ps_hosts or values.worker_hosts):
+    if not servers.hosts_given(values):
         raise ClusterSpecError(
             "no cluster is described: set TF_CONFIG, or --chief_host, --ps_hosts and --worker_hosts"
         )
-    ps = cluster_spec.numbered(values.ps_hosts, values.num_ps)
-    workers = cluster_spec.numbered(values.worker_hosts, values.num_workers)
+    ps, workers, replay, actors = (counts.addresses(values, each) for each in counts.FLAGS)
     if index is None:
-        own = values.worker_hosts if job == "worker" else values.ps_hosts
-        is_numbered = job != "chief" and cluster_spec.is_numbered(own)
+        is_numbered = job != "chief" and cluster_spec.is_numbered(values[f"{job}_hosts"].value)
         index = ordinal.find() if is_numbered else 0
-    return cluster_spec.from_hosts(values.chief_host, ps, workers, Task(job, index))
+    whose = Task(job, index), replay, actors
+    return cluster_spec.from_hosts(values.chief_host, ps, workers, *whose)

@@ -3,11 +3,12 @@
 import importlib
 import importlib.util
 import os
+import signal
 import sys
 from typing import NamedTuple, NoReturn
 
 from ps_dqn import __version__
-from ps_dqn.flags import command_line, naming
+from ps_dqn.flags import naming
 
 
 class Program(NamedTuple):
@@ -36,12 +37,25 @@ PROGRAMS = (
     Program("reproduce", "ps_dqn.reproduce", "Make an environment's failure again.", AFTER),
     Program("worker", "ps_dqn.worker", "Serve one worker task.", TASKS),
     Program("ps", "ps_dqn.parameter_server", "Serve one parameter-server task.", TASKS),
+    Program("replay", "ps_dqn.replay_server", "Serve one replay-server task.", TASKS),
+    Program("actor", "ps_dqn.actor", "Serve one actor task: environments alone.", TASKS),
     Program("completion", "ps_dqn.completion", "Print a script that completes words.", SHELL),
 )
 
 
 def main() -> NoReturn:
     """Runs the program that the command line's first word names; leaves with its exit code."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # a program that has begun takes it itself
+        print("Ctrl-C came before the command had begun: it has ended", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+
+
+def _run() -> NoReturn:
+    # Takes seconds where the machine is busy, in which `main` hears of Ctrl-C.
+    from ps_dqn.flags import command_line
+
     command = naming.this_program("python -m ps_dqn")
     first, *rest = sys.argv[1:] or ["--help"]
     if first in ("--help", "-h", "-help", "help"):

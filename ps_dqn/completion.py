@@ -162,7 +162,10 @@ def _fish(flags: Flags) -> str:
     for word, known in flags.items():
         seen = f"complete -c ps-dqn -n '__fish_seen_subcommand_from {word}'"
         for each in known:
-            values = f" -x -a '{' '.join(each.values)}'" if each.values else ""
+            offered = " ".join(each.values)
+            if each.name == "preset":  # may be several
+                offered = rf'(__fish_complete_list , "printf %s\n {offered}")'
+            values = f" -x -a '{offered}'" if each.values else ""
             required = " -r" if each.takes_value and not values else ""
             lines.append(f"{seen} -l {each.name}{required}{values}")
     return "\n".join(lines) + "\n"

@@ -56,7 +56,10 @@ def _write(source: str, target: str) -> int:
     layouts = [kept.layout_of(replay) for replay in replays]
     kinds = {(each.source, each.observation_shape, each.mask_size) for each in layouts}
     if len(kinds) > 1:
-        raise UsageError(f"--input={source}: has replays of several environments: name one of them")
+        raise UsageError(
+            f"--input={source}: has replays of several environments, or of other --env_wrappers or "
+            f"another --reward_clip: name one of them"
+        )
     parts = []
     for replay in replays:
         print(f"{replay}: ", end="", flush=True)

@@ -4,6 +4,8 @@ What it writes is a small Kustomize overlay and the manifests that it is made of
 and keep. Kustomize renders it and kubectl applies it. Other commands are about a run that is there.
 """
 
+import dataclasses
+import itertools
 import re
 import shlex
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, launched, launching, naming
+from ps_dqn.flags import command_line, experiment, launched, launched_tasks, launching, naming
 from ps_dqn.kubernetes import control, folder, kubectl, running
 from ps_dqn.kubernetes.kubectl import KubectlError
 from ps_dqn.kubernetes.names import Place
@@ -39,13 +41,15 @@ def main(argv: Sequence[str]) -> int:
     if command in launched.COMMANDS:
         values, (summary, names) = launched.define(command), launched.COMMANDS[command]
         topics: dict[str, Sequence[str]] = {"The run, and what is asked of it.": names}
+        first, words = list[str](), dict[str, str]()
     else:
         values, summary = launching.define(), f"{SUMMARY} Then: {', '.join(launched.COMMANDS)}."
         experiment.define(values)
-        topics = {**launching.TOPICS}
+        topics = {**launching.TOPICS, **experiment.topics()}
+        first, words = [*itertools.chain(*launching.TOPICS.values())], experiment.topic_words()
     if command_line.asks_for_help(argv):
         program = f"python -m ps_dqn.launch {command if command in launched.COMMANDS else 'k8s'}"
-        command_line.print_help(values, program, summary, topics)
+        command_line.print_help(values, program, summary, topics, argv, first, words)
         return 0
     try:
         if command not in ("k8s", *launched.COMMANDS):
@@ -82,8 +86,7 @@ def _do(command: str, values: absl_flags.FlagValues) -> None:
 
 
 def _resize(place: Place, values: absl_flags.FlagValues) -> None:
-    if not values.workers:
-        raise UsageError(f"--workers is missing; it says: {values['workers'].help}")
+    launched_tasks.check_count(values, "workers")
     run, workers = running.read(place), values.workers
     control.check_resizable(run, workers)
     with tempfile.NamedTemporaryFile("w", suffix=".flags") as file:
@@ -121,14 +124,39 @@ def _launch(run: Launch) -> int:
 def _render(run: Launch) -> str:
     """The manifests; so patches that do not fit are refused before anything is written."""
     render = kubectl.renderer(kubectl.RENDERERS)
+    try:
+        return _rendered(run, render)
+    except KubectlError:
+        _check_patches(run, render)
+        raise
+
+
+def _rendered(run: Launch, render: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as made:
         folder.write(run, Path(made))
         return kubectl.ask([*render, made])
 
 
+def _check_patches(run: Launch, render: Sequence[str]) -> None:
+    """Refuses the first patch that does not fit, where the manifests are good without it."""
+    for count in range(len(run.patches) + 1):
+        try:
+            _rendered(dataclasses.replace(run, patches=run.patches[:count]), render)
+        except KubectlError as error:
+            if count == 0:
+                return
+            raise UsageError(
+                f"{run.patches[count - 1].said}: does not fit the manifests ({error}): it must be "
+                f"an object of theirs, by its kind and name, and what that should say"
+            ) from None
+
+
 def _counts(run: Launch) -> str:
     counts = {"worker": run.workers, "parameter server": run.ps}
-    return ", ".join(f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items())
+    counts |= {run.extra.role.replace("-", " "): run.extra.pods} if run.extra else {}
+    return ", ".join(
+        f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items() if count
+    )
 
 
 def _apply_command(run: Launch) -> list[str]:

@@ -36,16 +36,18 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _list() -> str:
-    problems = [name for name in preset.all_names() if preset.is_problem(name)]
-    algorithms = [name for name in preset.all_names() if name not in problems]
+    kinds: dict[str, list[str]] = {"Algorithms": [], "Problems": [], "Both": []}
+    for name in preset.all_names():
+        is_of = "Problems" if preset.is_problem(name) else "Algorithms"
+        kinds["Both" if name in preset.WHOLE else is_of].append(name)
     width = max(map(len, preset.all_names()))
     lines = []
-    for title, names in (("Algorithms", algorithms), ("Problems", problems)):
+    for title, names in kinds.items():
         lines += [title, *(f"  {name:{width}}  {preset.summary(name)}" for name in names), ""]
     train, this = naming.program_named("train"), naming.this_program("python -m ps_dqn.presets")
     lines += [
-        f"{train} --preset=rainbow,lunarlander takes one of each; an algorithm's alone is for "
-        f"CartPole.",
+        f"{train} --preset=rainbow,lunarlander takes an algorithm and a problem; an algorithm "
+        f"alone is for CartPole.",
         f"{this} rainbow,lunarlander shows what they say.",
     ]
     return "\n".join(lines)

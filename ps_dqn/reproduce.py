@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
             for action in actions:
                 steps += 1
                 env.act(action)
-    except Exception as error:  # whatever an environment's own code raises
+    except user_code.FAILURES as error:  # whatever an environment's own code raises
         traceback.print_exception(error.__cause__ or error)
         print(f"it failed again, after {steps:,} steps: {error}")
         return 0
@@ -85,7 +85,7 @@ def _episodes(content: dict[str, Any]) -> list[tuple[int | None, list[int]]]:
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
-    from ps_dqn.environments.guard import FORMAT  # not for --help
+    from ps_dqn.environments.guard import FORMAT, NOT_KEPT  # not for --help
 
     try:
         content = json.loads(path.read_text())
@@ -98,6 +98,8 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         _ = content["env_module"], content["env_wrappers"], int(content["seed"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: cannot be read ({user_code.one_line(error)})") from None
+    if not episodes:
+        raise UsageError(f"{path}: {NOT_KEPT}")
     return content
 
 
@@ -107,9 +109,11 @@ def _make(content: dict[str, Any]) -> _Env:
         user_code.import_module(f"its module {module}", module)
     try:
         return _Env(content)
-    except Exception as error:  # whatever an environment's own code raises
+    except UsageError:
+        raise
+    except user_code.FAILURES as error:  # whatever an environment's own code raises
         raise UsageError(
-            f"{content['env_id']}: cannot be made ({user_code.one_line(error)})"
+            f"{content['env_id']}: cannot be made ({user_code.with_place(error)})"
         ) from error
 
 

@@ -22,6 +22,7 @@ class Segment(NamedTuple):
     start: int
     stop: int
     is_head: bool  # else it is before the head
+    axes: int = 0  # the sum of a kernel's axes; 0: it has one, and is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,19 +44,29 @@ class State:
     # Of what environments show and pay, int64: see `moments`.
     moments: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     log: str = ""  # JSON: where the log is; `parameter_server.standing` reads it
+    loss_scale: int = 0  # the smallest of workers, who hold it; 0: none is known
+    mask_number: int = 0  # how often the mask has changed; 0: there is none
+    # 1 where a parameter is kept, 0 where it is zero for good, float32 [P]; [0] without a mask.
+    mask: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.float32))
+    slots_of: str = ""  # whose slots they are: see `parameter_server.rule`; empty: it is not known
 
     def as_arrays(self) -> tuple[np.ndarray, np.ndarray, str]:
-        """The same as one matrix, float32 [3 + slots + waiting, P], numbers, int64, and a text."""
+        """The same as one matrix, float32 [3 + slots + waiting + masks, P], numbers and a text."""
         vectors = (self.online, self.target, self.average, *self.slots, *self.waiting)
-        numbers = np.array([*self.counters, self.begun_at, len(self.slots)], np.int64)
-        return np.stack(vectors), np.append(numbers, self.moments), self.log
+        vectors += (self.mask,) if self.mask_number else ()
+        others = self.begun_at, self.loss_scale, self.mask_number, len(self.slots)
+        numbers = np.array([*self.counters, *others], np.int64)
+        text = f"{self.slots_of}\n{self.log}"
+        return np.stack(vectors), np.append(numbers, self.moments), text
 
     @classmethod
-    def from_arrays(cls, vectors: np.ndarray, numbers: np.ndarray, log: bytes) -> "State":
+    def from_arrays(cls, vectors: np.ndarray, numbers: np.ndarray, text: bytes) -> "State":
         """What `as_arrays` was of."""
-        size = len(Counters._fields) + 2
-        *counters, begun_at, num_slots = (int(each) for each in numbers[:size])
+        size = len(Counters._fields) + 4
+        *counters, begun_at, scale, mask_number, num_slots = (int(each) for each in numbers[:size])
         (online, target, average), others = vectors[:3], vectors[3:]
+        masks = 1 if mask_number else 0
+        slots_of, _, log = text.decode().partition("\n")
         return cls(
             online,
             target,
@@ -63,7 +74,11 @@ class State:
             tuple(others[:num_slots]),
             Counters(*counters),
             begun_at,
-            tuple(others[num_slots:]),
+            tuple(others[num_slots : len(others) - masks]),
             np.array(numbers[size:], np.int64),
-            log.decode(),
+            log,
+            scale,
+            mask_number,
+            others[-1] if masks else np.zeros(0, np.float32),
+            slots_of,
         )

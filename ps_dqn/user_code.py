@@ -2,12 +2,21 @@
 
 import importlib
 import importlib.util
+import pathlib
+import sys
+import traceback
 import types
+from collections.abc import Iterable
 
 from ps_dqn.errors import UsageError, needs_extra
 
 # Modules of environments that an extra of this project has: their package and the extra.
 EXTRAS = {"ale_py": ("ale-py", "atari"), "minatar": ("minatar", "minatar")}
+# What a user's code ends with when it fails; one that leaves the program would end it in silence.
+FAILURES = (Exception, SystemExit)
+# Modules between a user's code and what it calls, or what calls it.
+_BETWEEN = {"gymnasium", *sys.stdlib_module_names}
+_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def find_module(flag: str, name: str) -> None:
@@ -22,7 +31,7 @@ def find_module(flag: str, name: str) -> None:
     """
     try:
         found = importlib.util.find_spec(name)
-    except Exception as error:  # whatever its parents raise
+    except FAILURES as error:  # whatever its parents raise
         raise _cannot_import(flag, error) from error
     if found is None:
         raise _cannot_import(flag, ModuleNotFoundError(f"No module named {name!r}"))
@@ -40,21 +49,57 @@ def import_module(flag: str, name: str) -> types.ModuleType:
     """
     try:
         return importlib.import_module(name)
-    except Exception as error:  # whatever a user's module raises
+    except FAILURES as error:  # whatever a user's module raises
         raise _cannot_import(flag, error) from error
 
 
-def _cannot_import(flag: str, error: Exception) -> UsageError:
+def _cannot_import(flag: str, error: BaseException) -> UsageError:
     if isinstance(error, ModuleNotFoundError):
         missing = (error.name or "").partition(".")[0]
         if missing in EXTRAS:
             return needs_extra(flag, *EXTRAS[missing])
     return UsageError(
-        f"{flag}: cannot be imported ({one_line(error)}). It must be importable on every task: run "
-        f"from its folder or put that on PYTHONPATH"
+        f"{flag}: cannot be imported ({with_place(error)}). It must be importable on every task: "
+        f"run from its folder or put that on PYTHONPATH"
     )
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """What a user's code raised, its kind and its text."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def with_place(error: BaseException) -> str:
+    """The same, and the line of the user's code where it was raised, if it was there."""
+    raised: BaseException | None = error
+    while raised is not None:  # Gymnasium raises some errors anew
+        if where := place(reversed(list(traceback.walk_tb(raised.__traceback__)))):
+            return f"{one_line(error)}, at {where}"
+        raised = raised.__cause__ or raised.__context__
+    return one_line(error)
+
+
+def place(frames: Iterable[tuple[types.FrameType, int]]) -> str:
+    """The line of a user's code that this program has called.
+
+    Args:
+        frames: and their lines, the innermost first.
+
+    Returns:
+        `games.py:31 in step`, the innermost line that is of no installed package, if there is one;
+        empty where all is this program's, Gymnasium's and Python's own.
+    """
+    found = []
+    for frame, line in frames:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package == "ps_dqn":
+            break
+        if package not in _BETWEEN:
+            found.append((pathlib.Path(frame.f_code.co_filename), line, frame.f_code.co_name))
+    if not found:
+        return ""
+    own = [each for each in found if _INSTALLED.isdisjoint(each[0].parts)]
+    path, line, function = (own or found)[0]
+    folder = pathlib.Path.cwd()
+    shown = path.relative_to(folder) if path.is_relative_to(folder) else path
+    return f"{shown}:{line} in {function}"

@@ -1,4 +1,4 @@
-"""Shows how a run's policy plays: `python -m ps_dqn.watch --run_dir=…`.
+"""Shows how a run's policy plays: `python -m ps_dqn.watch RUN`.
 
 In a window, or with --video in a film. It needs the run directory alone, and may run beside a
 training that goes on.
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     if command_line.asks_for_help(argv):
         command_line.print_help(
             values,
-            "python -m ps_dqn.watch",
+            "python -m ps_dqn.watch [RUN]",
             "Shows greedy episodes with a checkpoint of a run, in a window or a film.",
             {"What to show.": FLAGS},
         )
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     lifeline.hold_if_given()  # a film that a run makes ends with it
     try:
-        folder = run_folder.parse(values, _with_run_dir(argv))
+        folder = run_folder.parse(values, run_folder.named_first(argv))
         if values.q_values and not values.video:
             raise UsageError(
                 "--q_values: needs --video=film.mp4: a window is drawn by the environment itself"
@@ -51,14 +51,6 @@ def main(argv: Sequence[str]) -> int:
         return _show(values, folder)
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
-
-
-def _with_run_dir(argv: Sequence[str]) -> list[str]:
-    """The command line, whose first word may be the run's folder."""
-    program, *words = argv
-    if words and not words[0].startswith("-"):
-        words[0] = f"--run_dir={words[0]}"
-    return [program, *words]
 
 
 def _define() -> absl_flags.FlagValues:
@@ -93,23 +85,27 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
-    from ps_dqn.run import stages, terminal
+    from ps_dqn.environments import rendering
+    from ps_dqn.evaluator import film_files
+    from ps_dqn.run import optional_imports, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoints
 
     config = experiment.read(values)
     video, preview = _path(values.video), _path(values.preview)
     checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
     checkpoint = checkpoints.find(values.checkpoint)
+    if video is None:
+        rendering.require_display()
+    else:
+        film_files.check(video, preview)
     console = terminal.redirect_to(folder / directory.LOGS / "watch.log")
 
     def say(line: str) -> None:
         terminal.say(console, line)
 
     try:
-        with stages.stage("importing TensorFlow", say):
+        with stages.stage("importing TensorFlow", say), optional_imports.hidden():
             from ps_dqn.evaluator import film
-        if video is not None:
-            film.check(video, preview)
         viewer = film.Viewer(config, video, values.q_values, preview)
         env_steps = checkpoint.state.counters.env_steps
         say(f"{config.environment.env_id}, {checkpoint.path.name} of {env_steps:,} env steps:")

@@ -63,8 +63,9 @@ def coordinator():
     from support.hosts import RoutingHost
 
     from ps_dqn.cluster import in_process
-    from ps_dqn.cluster.spec import Placement, on_this_machine
-    from ps_dqn.coordinator import connection
+    from ps_dqn.cluster.ports import on_this_machine
+    from ps_dqn.cluster.spec import Placement
+    from ps_dqn.coordinator.connecting import connection
     from ps_dqn.wire import bridge
 
     bridge.install(RoutingHost)

@@ -39,7 +39,7 @@ def completed(script: pathlib.Path, *words: str) -> list[str]:
     [
         (["ps-dqn", "tr"], ["train"]),
         (["ps-dqn", ""], [each.word for each in commands.PROGRAMS]),
-        (["ps-dqn", "train", "--los"], ["--loss="]),
+        (["ps-dqn", "train", "--los"], ["--loss=", "--loss_scale_growth_period="]),
         (["ps-dqn", "train", "--double"], ["--double_dqn"]),
         (["ps-dqn", "train", "--nodoub"], ["--nodouble_dqn"]),
         (["ps-dqn", "train", "--loss", "="], ["huber", "squared", "log_cosh"]),
@@ -71,7 +71,27 @@ def test_shellcheck_has_nothing_to_say(scripts: dict[str, pathlib.Path]) -> None
 def test_other_shells_can_read_theirs(scripts: dict[str, pathlib.Path], shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell}")
-    subprocess.run([shell, "--no-execute", str(scripts[shell])], check=True, timeout=60)
+    subprocess.run([shell, "-n", str(scripts[shell])], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ps-dqn tr", ["train"]),
+        ("ps-dqn train --los", ["--loss", "--loss_scale_growth_period"]),
+        ("ps-dqn train --loss=hu", ["--loss=huber"]),
+        ("ps-dqn train --preset=rai", ["--preset=rainbow"]),
+        ("ps-dqn launch k8s --preset=rainbow,lun", ["--preset=rainbow,lunarlander"]),
+        ("ps-dqn train --nodoub", ["--nodouble_dqn"]),
+    ],
+)
+def test_fish_completes(scripts: dict[str, pathlib.Path], line: str, offered: list[str]) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("no fish")
+    program = f"source {shlex.quote(str(scripts['fish']))}; complete -C {shlex.quote(line)}"
+    command = ["fish", "--no-config", "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert [each.split("\t")[0] for each in ran.stdout.splitlines()] == offered
 
 
 def test_fish_is_told_what_each_command_does(scripts: dict[str, pathlib.Path]) -> None:

@@ -40,3 +40,14 @@ def test_links_lead_to_files_and_headings_that_there_are(document: pathlib.Path)
 
 def test_there_are_links() -> None:
     assert sum(len(LINK.findall(document.read_text())) for document in DOCUMENTS) > 50
+
+
+def test_each_cell_of_the_comparison_can_be_checked() -> None:
+    _, _, table = (ROOT / "README.md").read_text().partition("| | ps-dqn |")
+    table, *_ = table.partition("\n\n")
+    rows = [line.strip("| ").split(" | ")[1:] for line in table.splitlines()[2:]]
+    assert len(rows) > 5
+    wrong = [
+        cell for row in rows for cell in row if not LINK.search(cell) and cell not in ("no", "–")
+    ]
+    assert wrong == []

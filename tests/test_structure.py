@@ -14,6 +14,7 @@ from support.programs import ROOT
 # Folders of the top level that are imported as parts of ps_dqn, by links in it.
 LINKED = ("cluster", "flags", "k8s")
 COMMANDS = (  # packages
+    "actor",
     "coordinator",
     "distill",
     "doctor",
@@ -21,6 +22,7 @@ COMMANDS = (  # packages
     "export",
     "parameter_server",
     "plot",
+    "replay_server",
     "sweep",
     "worker",
 )
@@ -42,9 +44,10 @@ LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 3
 FLOORS = (
     {"errors", "profiling", "state"},
     {"config", "wire", "run", "user_code"},
-    {"cost_model", "environments", "kubernetes", "moments", "optimizers", "seeds"},
+    {"cost_model", "environments", "kubernetes", "moments", "optimizers", "seeds", "store"},
     {"networks", "replay", "telemetry"},
-    {"learning", "parameter_server", "policy"},
+    {"actor", "learning", "parameter_server", "policy", "replay_server"},
+    {"all_reduce"},
     {"worker"},
     {"api", "coordinator", "doctor", "evaluator", "export", "plot"},
     {"distill", "sweep"},

@@ -7,27 +7,12 @@ import sys
 import pytest
 from support.programs import ROOT, run_python
 
+from ps_dqn import commands
+
 NAMES = ("flags", "cluster", "k8s")
-COMMANDS = (
-    "completion",
-    "coordinator",
-    "demonstrations",
-    "distill",
-    "doctor",
-    "evaluator",
-    "export",
-    "launch",
-    "parameter_server",
-    "plot",
-    "presets",
-    "reproduce",
-    "runs",
-    "sweep",
-    "watch",
-    "worker",
-)
+COMMANDS = sorted(each.module.removeprefix("ps_dqn.") for each in commands.PROGRAMS)
 MINE = """
-import cluster, flags, k8s
+import cluster, flags, k8s, tests
 import gymnasium
 import numpy as np
 
@@ -51,7 +36,7 @@ gymnasium.register("Mine-v0", Mine)
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     """A folder with modules and packages of the names."""
     (tmp_path / "flags.py").write_text("SIZE = 3\n")
-    for package in ("cluster", "k8s"):
+    for package in ("cluster", "k8s", "tests"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("ACTIONS = 2\n")
     (tmp_path / "mine.py").write_text(MINE)
@@ -75,17 +60,31 @@ def test_a_command_starts_beside_files_of_the_same_names(
     assert f"ps_dqn.{command}" in ran.stdout
 
 
-def test_an_environment_imports_its_own_files_of_the_same_names(folder: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "roles",
+    [
+        ["--num_workers=1"],
+        # Each task by a Python of its own, which imports all that it needs.
+        pytest.param(["--preset=ape_x", "--start_method=spawn"], marks=pytest.mark.slow),
+        pytest.param(["--preset=seed", "--start_method=spawn"], marks=pytest.mark.slow),
+    ],
+    ids=["a worker", "Ape-X", "SEED"],
+)
+def test_an_environment_imports_its_own_files_of_the_same_names(
+    folder: pathlib.Path, roles: list[str]
+) -> None:
     ran = run_python(
         [
-            *("-m", "ps_dqn.coordinator", "--env_module=mine", "--env_id=Mine-v0"),
-            *("--run_dir=run", "--num_workers=1", "--total_env_steps=64", "--eval_period=64"),
-            *("--min_replay_size=32", "--local_updates=2", "--eval_episodes=1"),
+            *("-m", "ps_dqn.coordinator", "--env_module=mine", "--env_id=Mine-v0", *roles),
+            *("--run_dir=run", "--total_env_steps=256", "--eval_period=128"),
+            *("--min_replay_size=64", "--local_updates=2", "--eval_episodes=1"),
         ],
         folder,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "observations 3, 2 actions" in ran.stdout
+    ran = run_python(["-m", "ps_dqn.evaluator", "run", "--episodes=1"], folder)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,8 @@
 """What every peer's program does alike: how it is asked, evaluates and answers.
 
 It needs Gymnasium and NumPy alone, so that it runs in each peer's own virtual environment. A
-program prints one JSON line for each evaluation and one at its end.
+program prints one JSON line for each evaluation and one at its end. Asked for rates, it prints one
+line at all (`rates.py`).
 """
 
 import argparse
@@ -28,6 +29,7 @@ STEPS = {
     "MountainCar-v0": 120_000,
     "LunarLander-v3": 100_000,
 }
+PONG = "ALE/Pong-v5"
 IN_A_ROW = 3  # evaluations
 EPISODES, BEST_EPISODES = 20, 100
 # The same episodes for all; the best network plays others than it was chosen by.
@@ -36,17 +38,25 @@ EVALUATION_SEED, BEST_SEED = 10_000, 20_000
 Act = Callable[[np.ndarray], np.ndarray]
 
 
-def arguments() -> argparse.Namespace:
-    """What `python benchmarks/peers` asks a program."""
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    """What `python benchmarks/peers` asks a program.
+
+    Args:
+        words: of the command line; None: this process's.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--env_id", required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--env_steps", type=int, required=True, help="at most")
     parser.add_argument("--eval_period", type=int, required=True, help="environment steps")
     parser.add_argument("--until_solved", action="store_true", help="stop there")
+    parser.add_argument("--max_seconds", type=float, default=np.inf, help="of training")
+    parser.add_argument("--rate_seconds", type=float, default=0.0, help="measure rates, so long")
     parser.add_argument("--started", type=float, required=True, help="when it was called (s)")
     parser.add_argument("--threads", type=int, default=1)
-    return parser.parse_args()
+    parser.add_argument("--workers", type=int, default=2, help="of ours")
+    parser.add_argument("--preset", default="", help="of ours, before the problem's")
+    return parser.parse_args(words)
 
 
 def episodes(env_id: str, act: Act, count: int, seed: int) -> float:
@@ -63,20 +73,30 @@ def episodes(env_id: str, act: Act, count: int, seed: int) -> float:
 
 
 class Protocol:
-    """The evaluations of a run.
+    """The evaluations of a run. What makes it is about to make its first environment step.
 
     Args:
         options: of `arguments`.
+        compile_seconds: what was compiled before, ahead of the first environment step.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, compile_seconds: float = 0.0) -> None:
         self._options = options
         self._target = TARGETS[options.env_id]
         self._begun = time.time()
+        self._compile_seconds = compile_seconds
         self._eval_seconds = 0.0
+        self._next = options.eval_period
         self._row = 0
         self._best = -np.inf
         self._kept: Any = None
+
+    def due(self, env_steps: int) -> bool:
+        """Whether an evaluation is."""
+        if env_steps < self._next:
+            return False
+        self._next += self._options.eval_period
+        return True
 
     def evaluate(self, env_steps: int, updates: int, act: Act, keep: Callable[[], Any]) -> bool:
         """Evaluates and says so; true where the run is to end.
@@ -103,17 +123,20 @@ class Protocol:
             "eval_return": found,
         }
         print(json.dumps(said), flush=True)
-        return options.until_solved and self._row >= IN_A_ROW
+        is_late = now - self._begun - self._eval_seconds >= options.max_seconds
+        return is_late or (options.until_solved and self._row >= IN_A_ROW)
 
     def end(self, load: Callable[[Any], Act]) -> None:
-        """Plays the best network and says what it is worth.
+        """Plays the best network, unless the run was for time alone, and says what it is worth.
 
         Args:
             load: makes what acts of what `keep` gave.
         """
-        act = load(self._kept)
         said = {
-            "best_of_100": episodes(self._options.env_id, act, BEST_EPISODES, BEST_SEED),
+            "compile_seconds": self._compile_seconds,
             "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         }
+        if self._kept is not None and not self._options.until_solved:
+            act = load(self._kept)
+            said["best_of_100"] = episodes(self._options.env_id, act, BEST_EPISODES, BEST_SEED)
         print(json.dumps(said), flush=True)

@@ -20,14 +20,14 @@ def words(preset: str | None, options: Mapping[str, Option]) -> list[str]:
     """The flags of a command line; what options say wins over the preset.
 
     Raises:
-        UsageError: there is no such preset or option.
+        UsageError: there is no such preset or option, or its value cannot be written down.
     """
     known = [name for name in _flags() if name not in _NOT_HERE]
     for name in options.keys() - set(known):
         near = naming.nearest(name, [*known, *_PARAMETERS])
         raise UsageError(f"train() has no option {name!r}{near} they are the flags of ps-dqn train")
     found = [] if preset is None else [f"--preset={preset}"]
-    found += [f"--{name}={_text(each)}" for name, each in options.items() if each is not None]
+    found += [f"--{name}={_text(name, each)}" for name, each in options.items() if each is not None]
     return found
 
 
@@ -47,7 +47,9 @@ def is_remote(flags: Sequence[str]) -> bool:
         UsageError: a value cannot be read, or the cluster cannot be used.
     """
     try:
-        return tasks.read_placement(_parsed(flags)).kind == "remote"
+        values = _parsed(flags)
+        has_servers = experiment.read(values).parameter_server.has_servers
+        return tasks.read_placement(values, has_servers).kind == "remote"
     except ClusterSpecError as error:
         raise UsageError(str(error)) from None
 
@@ -71,9 +73,15 @@ def _flags() -> absl_flags.FlagValues:
     return values
 
 
-def _text(value: Option) -> str:
+def _text(name: str, value: Option) -> str:
     if isinstance(value, Mapping):
-        return json.dumps(value)
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                f"{name}={value!r}: cannot be taken to other processes ({error}): give what JSON "
+                f"can hold, or a function that makes the environment"
+            ) from None
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(map(str, value))
     return str(value)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ps_dqn.errors import UsageError
+from ps_dqn.run import directory
 
-FOLDER = "environment"
 MODULE = "ps_dqn_environment"
 _SOURCE = '''"""The environment that ps_dqn.train was given, as it was then."""
 
@@ -34,7 +34,7 @@ class GivenEnvironment(NamedTuple):
     def write(self, run_dir: pathlib.Path) -> None:
         """Writes what other processes need, into a run's folder."""
         if self.pickled is not None:
-            folder = run_dir / FOLDER
+            folder = run_dir / directory.GIVEN
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{MODULE}.pickle").write_bytes(self.pickled)
             (folder / f"{MODULE}.py").write_text(_SOURCE.format(name=self.name))
@@ -70,7 +70,7 @@ def named(made_by: Callable[..., Any]) -> GivenEnvironment:
 
 def import_path(run_dir: pathlib.Path) -> list[str]:
     """Where a run's tasks find what was written, where something was, by this user."""
-    folder = run_dir / FOLDER
+    folder = run_dir / directory.GIVEN
     if folder.is_dir() and folder.stat().st_uid == os.getuid():
         return [str(folder.absolute())]
     return []

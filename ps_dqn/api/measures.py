@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import itertools
-import os
 import pathlib
 from collections.abc import Mapping
 
@@ -55,14 +54,14 @@ def read(run_dir: pathlib.Path) -> list[Measures]:
 class Follower:
     """Reads the rows of a run while they are written.
 
-    A run that is resumed, or that connects anew, begins the file anew: without the rows that it
-    will measure again.
+    A run that is resumed, or that connects anew, cuts off the rows that it will measure again, and
+    one of another version begins the file anew.
     """
 
     def __init__(self, run_dir: pathlib.Path):
         """Knows the rows that are there."""
         self._path = run_dir / directory.METRICS
-        self._inode = self._size = 0  # of what was read
+        self._size, self._last = 0, b""  # of what was read: bytes, and its last line
         self._header: list[str] = []
         self.all: list[Measures] = []
         self.new()
@@ -74,10 +73,11 @@ class Follower:
         except FileNotFoundError:
             return []
         with file:
-            status, before = os.fstat(file.fileno()), self.all
-            if status.st_ino != self._inode or status.st_size < self._size:
-                self._inode, self._size, self._header, self.all = status.st_ino, 0, [], []
-            file.seek(self._size)
+            before = self.all
+            file.seek(self._size - len(self._last))
+            if file.read(len(self._last)) != self._last:
+                self._size, self._last, self._header, self.all = 0, b"", [], []
+                file.seek(0)
             rows = self._rows(file.read())
         if self.all or not rows:
             self.all.extend(rows)
@@ -91,6 +91,7 @@ class Follower:
         """Those that were written to their ends."""
         whole = piece[: piece.rfind(b"\n") + 1]
         self._size += len(whole)
+        self._last = (whole.splitlines(keepends=True) or [self._last])[-1]
         lines = list(csv.reader(whole.decode().splitlines()))
         if lines and not self._header:
             self._header, *lines = lines

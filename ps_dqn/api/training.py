@@ -57,6 +57,8 @@ def train(
         UsageError: something cannot be used as it is given; nothing was trained.
         TrainingError: the run failed.
     """
+    if callback is not None and not callable(callback):
+        raise UsageError(f"callback={callback!r}: is no function of the rows of metrics")
     given = None
     if environment is not None:
         if "env_id" in options:
@@ -89,7 +91,10 @@ def _folder(
 ) -> tuple[pathlib.Path, bool]:
     """The run's folder, and whether it was made for it."""
     if run_dir is not None:
-        return pathlib.Path(run_dir).expanduser(), False
+        folder = pathlib.Path(run_dir).expanduser()
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"run_dir={folder}: is a file, not a folder: say another")
+        return folder, False
     if resume:
         newest = directory.newest()
         if newest is None:

@@ -7,7 +7,9 @@ from ps_dqn.config.experiment import Config, Group, fields, groups, option_type
 from ps_dqn.config.exploration import Exploration
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.learning import Learning
+from ps_dqn.config.precision import Precision
 from ps_dqn.config.profiling import Profiling
+from ps_dqn.config.pruning import Pruning
 from ps_dqn.config.replay import Replay
 from ps_dqn.config.resets import Resets
 from ps_dqn.config.run import ParameterServer, Run
@@ -22,7 +24,9 @@ __all__ = [
     "Learning",
     "Network",
     "ParameterServer",
+    "Precision",
     "Profiling",
+    "Pruning",
     "Replay",
     "Resets",
     "Run",

@@ -3,13 +3,10 @@
 What an option needs to have an effect stands beside it, and so do its limits: see `options`.
 """
 
-import json
 import math
-from typing import NoReturn
 
-from ps_dqn.config import capacity, scaling
+from ps_dqn.config import capacity, scaling, strategy
 from ps_dqn.config.agent import EXPECTED, NETWORKS, Network, Value
-from ps_dqn.config.run import ParameterServer
 from ps_dqn.config.topics import Topics
 from ps_dqn.errors import UsageError
 
@@ -23,27 +20,31 @@ def check(config: Topics) -> None:
     Raises:
         UsageError: with the flags, their values and what to do.
     """
-    _check_env_kwargs("env_kwargs", config.environment.env_kwargs)
-    if config.environment.eval_env_kwargs:
-        _check_env_kwargs("eval_env_kwargs", config.environment.eval_env_kwargs)
+    config.environment.check_kwargs()
     check_network(config.network, config.value)
-    _check_outer_step(config.parameter_server)
+    strategy.check(config)
     _check_schedules(config)
     _check_values(config)
     _check_target(config)
     config.replay.check_traces(config.value)
     config.profiling.check()
+    config.precision.check_beside(config.network, config.topology)
     network, value, replay = config.network, config.value, config.replay
     config.actor_critic.check_beside(
         network, value, replay, config.exploration, config.parameter_server
     )
+    options = config.demonstrations, config.parameter_server
+    config.topology.check_beside(
+        config.environment, network, value, replay, config.resets, *options
+    )
     config.demonstrations.check_beside(network, value, config.learning, replay)
     config.resets.check_beside(config.network, config.learning, config.replay)
+    config.pruning.check_beside(
+        network, config.parameter_server, config.resets, config.run.total_env_steps
+    )
     config.value.check_beside_branches(config.environment, config.network, config.replay.replay)
-    if config.replay.replay == "rollout":
-        _check_rollout(config)
-    else:
-        _check_replay(config)
+    check_kept = _check_rollout if config.replay.replay == "rollout" else _check_replay
+    check_kept(config)
 
 
 def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
@@ -57,13 +58,14 @@ def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
     Raises:
         UsageError: with the flags, their values and what to do.
     """
+    config.topology.check_workers(num_workers)
     backup = config.parameter_server.backup_workers
     if backup >= num_workers:
         raise UsageError(
             f"--backup_workers={backup}: must be less than --num_workers={num_workers}, a round "
             f"waits for the others"
         )
-    _check_pace(config, num_workers)
+    _check_pace(config, config.topology.pushing(num_workers))
     least = config.faults.min_workers
     if least > num_workers:
         raise UsageError(
@@ -87,7 +89,9 @@ def _check_pace(config: Topics, num_workers: int) -> None:
             f"copied after those; say {math.ceil(at_once)} or more, or fewer --local_updates"
         )
     config.resets.check_pace(at_once, config.parameter_server.local_updates)
-    if config.exploration.epsilon_ladder and scaling.envs_of_each(config, num_workers) == 1:
+    envs = scaling.envs_of_each(config, config.topology.acting(num_workers))
+    config.topology.check_environments(envs)
+    if config.exploration.epsilon_ladder and config.topology.rungs(0, envs).of_all == 1:
         raise UsageError(
             "--epsilon_ladder=true: has no effect where a worker has one environment; say a larger "
             "--num_envs_per_worker, or leave it out"
@@ -120,29 +124,6 @@ def check_network(network: Network, value: Value) -> None:
             f"--network={name}: cannot be combined with {', '.join(flags)}, which is built into "
             f"the other networks: leave it out, or build it yourself"
         )
-
-
-def _check_outer_step(parameter_server: ParameterServer) -> None:
-    for name in ("outer_optimizer", "outer_learning_rate", "outer_momentum"):
-        value = getattr(parameter_server, name)
-        if value not in (None, "nesterov") and parameter_server.local_updates == 1:
-            raise UsageError(
-                f"--{name}={value}: has no effect without --local_updates above 1; leave it out"
-            )
-
-
-def _check_env_kwargs(flag: str, text: str) -> None:
-    try:
-        parsed = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"--{flag}={text[:200]}: not JSON ({error})") from None
-    if not isinstance(parsed, dict):
-        raise UsageError(f'--{flag}={text}: must be a JSON object, like {{"size": 8}}')
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    """NaN and infinities, which are Python's own and no JSON."""
-    raise ValueError(f"{name} is no number")
 
 
 def _check_schedules(config: Topics) -> None:

@@ -1,8 +1,11 @@
 """What the workers act in."""
 
 import dataclasses
+import json
+from typing import NoReturn
 
 from ps_dqn.config.options import SWITCH, option
+from ps_dqn.errors import UsageError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,3 +93,27 @@ class Environment:
         """The environment that evaluations are made in."""
         kwargs = self.eval_env_kwargs or self.env_kwargs
         return dataclasses.replace(self, env_kwargs=kwargs, eval_env_kwargs="")
+
+    def check_kwargs(self) -> None:
+        """Refuses arguments of the environment that are none.
+
+        Raises:
+            UsageError: with the flag and what is wrong.
+        """
+        _check_kwargs("env_kwargs", self.env_kwargs)
+        if self.eval_env_kwargs:
+            _check_kwargs("eval_env_kwargs", self.eval_env_kwargs)
+
+
+def _check_kwargs(flag: str, text: str) -> None:
+    try:
+        parsed = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--{flag}={text[:200]}: not JSON ({error})") from None
+    if not isinstance(parsed, dict):
+        raise UsageError(f'--{flag}={text}: must be a JSON object, like {{"size": 8}}')
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and infinities, which are Python's own and no JSON."""
+    raise ValueError(f"{name} is no number")

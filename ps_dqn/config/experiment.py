@@ -73,6 +73,21 @@ class Config(Topics):
             raise UsageError(f"each of {num_workers} workers has its share: {error}") from None
 
     @property
+    def has_pace(self) -> bool:
+        """Whether workers wait for each other, so that the servers say when the run is over."""
+        return self.parameter_server.is_synchronous or self.topology.is_shared
+
+    @property
+    def pulls_again(self) -> bool:
+        """Whether a pull may have to wait: for others, or until all servers have made a change."""
+        return self.has_pace or self.resets.reset_period > 0 or self.pruning.is_on
+
+    @property
+    def keeps_pushes(self) -> bool:
+        """Whether workers keep what they push until a snapshot of the servers has it."""
+        return self.faults.snapshot_period > 0 and self.parameter_server.has_servers
+
+    @property
     def state_size(self) -> int:
         """Numbers of the recurrent state of one environment; 0 without one.
 
@@ -116,8 +131,8 @@ def fields() -> list[dataclasses.Field]:
 def option_type(group: Group, field: dataclasses.Field) -> Any:
     """The Python type of one option, without the None of an optional one."""
     hint = typing.get_type_hints(group.type)[field.name]
-    if hint == Steps:
-        return hint
+    if hint in (Steps, Steps | None):
+        return Steps
     if isinstance(hint, types.UnionType):
         return next(each for each in typing.get_args(hint) if each is not type(None))
     return hint

@@ -2,7 +2,10 @@
 
 import dataclasses
 
-from ps_dqn.config.options import CHANGING, SCHEDULES, option
+from ps_dqn.config.options import CHANGING, SCHEDULES, env_steps, option
+
+# Of epsilon's decay where nothing is said: half of the run, but no longer than this.
+LONGEST_DECAY = 50_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,15 +25,25 @@ class Exploration:
     epsilon_schedule: str = option(
         "linear", "How epsilon gets there; constant stays at the start.", choices=SCHEDULES
     )
-    epsilon_decay_steps: int | str = option(
-        20_000,
+    epsilon_decay_steps: int | str | None = option(
+        None,
         "Length of epsilon's decay (environment steps, all workers; or a share of the run, like "
-        "10%).",
+        f"10%). Default: half of the run, and at most {LONGEST_DECAY} environment steps.",
         low=1,
         needs={"epsilon_schedule": CHANGING},
     )
     epsilon_ladder: bool = option(
         False,
         "Environment i of a worker's E explores with epsilon^(1 + 7i/(E-1)), as Ape-X's actors do "
-        "(Horgan et al. 2018).",
+        "(Horgan et al. 2018); with topology=apex E are those of all actors.",
     )
+
+    def decay(self, total: int) -> int:
+        """Length of epsilon's decay (environment steps).
+
+        Args:
+            total: environment steps of the run.
+        """
+        if self.epsilon_decay_steps is None:
+            return min(env_steps("50%", total), LONGEST_DECAY)
+        return env_steps(self.epsilon_decay_steps, total)

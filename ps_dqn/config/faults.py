@@ -4,8 +4,8 @@ import dataclasses
 
 from ps_dqn.config.options import option
 
-# Where nothing is said: of a worker's closures, as a multiple of its slowest so far, but at least
-# so long; and until its first one has ended (seconds).
+# Where nothing is said: of a worker's closures, as a multiple of its slowest of that kind so far,
+# but at least so long; and until the first of its kind has ended there (seconds).
 USUAL_TIMES, LEAST_SECONDS, FIRST_SECONDS = 20.0, 60.0, 600.0
 ANSWER_SECONDS = 6.0
 # What environments may do wrong: raise; say what is not finite, or no observation or reward at all;
@@ -21,11 +21,12 @@ class Faults:
 
     worker_timeout: float | None = option(
         None,
-        "A worker that does not answer for so long, or does not end its closure, is given up: its "
-        "closure goes to another one, and where the task is of this machine it is started again "
+        "A worker that does not answer for so long, or neither ends its closure nor says that it "
+        "has made another step or update, is given up: its closure goes to another one, and where "
+        "the task is of this machine it is started again "
         f"(seconds). Default: {ANSWER_SECONDS:.0f} for an answer; for a closure "
-        f"{USUAL_TIMES:.0f} times what its slowest took, at least {LEAST_SECONDS:.0f}, and "
-        f"{FIRST_SECONDS:.0f} for its first one.",
+        f"{USUAL_TIMES:.0f} times what its slowest of that kind took, at least "
+        f"{LEAST_SECONDS:.0f}, and {FIRST_SECONDS:.0f} for its first one.",
         low=1.0,
         finite=False,
     )

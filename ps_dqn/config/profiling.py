@@ -1,4 +1,4 @@
-"""Which updates of a run are recorded, to see where the time goes."""
+"""What a run records of itself, to see where the time goes."""
 
 import dataclasses
 import re
@@ -11,7 +11,7 @@ _WINDOW = re.compile(r"([0-9]+):([0-9]+)")
 
 @dataclasses.dataclass(frozen=True)
 class Profiling:
-    """Which updates of the run are recorded, to see where the time goes."""
+    """What the run records of itself, to see where the time goes."""
 
     profile: str = option(
         "",
@@ -24,6 +24,12 @@ class Profiling:
         "cProfile records the Python of all of them too, into profile/ of the run directory. It "
         "makes calls of Python slower, so TensorFlow's times are best looked at without.",
         needs={"profile": ()},
+    )
+    timeline: bool = option(
+        False,
+        "What each task did from the command to the result: timeline.json (for Perfetto and "
+        "chrome://tracing) and timeline.png in the run directory, and a table at the end. Drawing "
+        "it takes about a second once all is done.",
     )
 
     @property

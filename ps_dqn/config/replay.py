@@ -26,15 +26,17 @@ class Replay:
     )
     replay_capacity: int | None = option(
         None,
-        "Size of the run's replay, of which each worker keeps its share (transitions). Default: "
+        "Size of the run's replay, of which each worker keeps its share, with topology=apex each "
+        "replay server (transitions). Default: "
         f"{REPLAY_CAPACITY:,}, or what fits into replay_memory.",
         low=2,
         needs={"replay": KEPT},
     )
     replay_memory: str = option(
         "",
-        "Memory of each worker's replay, like 2GiB, or a share like 50% of its container's limit "
-        "or of its part of this machine. Default: what its capacity needs.",
+        "Memory of each worker's replay, with topology=apex of each replay server's, like 2GiB, or "
+        "a share like 50% of its container's limit or of its part of this machine. Default: what "
+        "its capacity needs.",
     )
     replay_compression: str = option(
         "none",
@@ -44,8 +46,8 @@ class Replay:
     )
     replay_files: bool = option(
         False,
-        "Keep replay in files under each worker's --worker_dir, so that a worker that comes back "
-        "and a run that is resumed have it again.",
+        "Keep replay in files under each worker's --worker_dir, with topology=apex under each "
+        "replay server's, so that a task that comes back and a run that is resumed have it again.",
     )
     min_replay_size: int = option(
         1_000,

@@ -18,12 +18,21 @@ MOST_PUSHES = 64
 CONFIRMATIONS = 2
 # Ways of aggregating in rounds; see `parameter_server.aggregation`.
 ROUNDS = ("sync", "trimmed_mean", "median")
+# Who holds the parameters; see `ps_dqn.store`.
+STRATEGIES = ("parameter_server", "all_reduce")
 
 
 @dataclasses.dataclass(frozen=True)
 class ParameterServer:
     """How workers and parameter servers share the work."""
 
+    strategy: str = option(
+        "parameter_server",
+        "Who holds the parameters: parameter_server, tasks to which workers push; or all_reduce, "
+        "the workers themselves, who add up the gradient of each update over all of them by "
+        "TensorFlow's collectives, and need no other tasks.",
+        choices=STRATEGIES,
+    )
     update_period: float = option(
         8.0,
         "Environment steps of all workers for each sequential update: updates that workers make "
@@ -49,8 +58,8 @@ class ParameterServer:
         "auto",
         "Whether a worker steps its environments while it learns and pushes: on, then each push "
         "learns from what was collected before it began; off, first the one and then the other; "
-        "auto is on where an environment takes a millisecond or more for a step. With "
-        "replay=rollout it is always off.",
+        "auto is on where an environment takes a millisecond or more for a step, and with "
+        "topology=seed. With replay=rollout it is always off.",
         choices=SWITCH,
     )
     aggregation: str = option(
@@ -142,6 +151,13 @@ class ParameterServer:
     closures_per_worker: int = option(
         2, "Closures outstanding for each worker, running or queued (closures).", low=1
     )
+    acting_backend: str = option(
+        "auto",
+        "What computes the actions of workers: TensorFlow, by a call for each step, or NumPy in "
+        "the worker's Python, several steps at once. auto is numpy for dense layers over one "
+        "array.",
+        choices=("auto", "tensorflow"),
+    )
     jit_compile: str = option(
         "auto",
         "What XLA compiles: the whole update loop; of it the optimizer's step alone; or nothing. "
@@ -149,6 +165,11 @@ class ParameterServer:
         "on CPUs.",
         choices=("auto", "update", "optimizer", "none"),
     )
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are tasks that hold the parameters, rather than the workers."""
+        return self.strategy == "parameter_server"
 
     @property
     def is_synchronous(self) -> bool:

@@ -41,16 +41,20 @@ C = TypeVar("C", bound=Topics)
 def share_out(config: C, num_workers: int) -> C:
     """What is left of a run to each of so many workers, and how they push.
 
-    With rollouts nothing is shared out: each worker makes its own and learns from it.
+    With rollouts nothing is shared out: each worker makes its own and learns from it. With a replay
+    of their own tasks, environments are shared out among those that act.
     """
-    options = how_they_push(config, num_workers)
+    acting, pushing = config.topology.acting(num_workers), config.topology.pushing(num_workers)
+    options = how_they_push(config, pushing)
     config = dataclasses.replace(config, parameter_server=options)
     environment, replay = config.environment, config.replay
     if num_workers == 1 or replay.replay == "rollout":
         return config
     if environment.num_envs_per_worker is None:
-        num_envs = envs_of_each(config, num_workers)
+        num_envs = envs_of_each(config, acting)
         environment = dataclasses.replace(environment, num_envs=num_envs)
+    if config.topology.is_shared:  # so is the replay, of which replay servers have their shares
+        return dataclasses.replace(config, environment=environment)
     transitions = capacity.of(replay)
     if transitions is not None:
         share = math.ceil(transitions / num_workers)
@@ -74,6 +78,8 @@ def envs_of_each(config: Topics, num_workers: int) -> int:
 def how_they_push(config: Topics, num_workers: int) -> ParameterServer:
     """The options of pushes, with what is left to the number of workers decided."""
     options = config.parameter_server
+    if not options.has_servers:
+        return dataclasses.replace(options, aggregation="sync")
     if options.aggregation == "auto" and num_workers > 1:
         return dataclasses.replace(options, aggregation=_aggregation(config))
     return options
@@ -89,6 +95,8 @@ def _aggregation(config: Topics) -> str:
     options = config.parameter_server
     if options.backup_workers:
         return "sync"
+    if config.topology.is_shared:
+        return "async"
     judges_age = (
         options.max_staleness is not None or options.staleness_decay or options.staleness_cutoff
     )
@@ -185,8 +193,12 @@ def env_steps_per_push(config: Topics, workers: int) -> float:
     """Environment steps that a worker collects for each of its pushes, resets counted as steps.
 
     A rollout is learned from once, so with it every worker makes the updates of its own steps.
+    Actors together make those of a learner's push; how far they may be ahead is for the parameter
+    servers to say (`parameter_server.pacing`).
     """
     options = config.parameter_server
+    if config.topology.is_shared:
+        return options.update_period * options.local_updates / config.topology.num_actors
     if config.replay.replay == "rollout":
         return options.update_period * options.local_updates
     return options.update_period * sequential_updates(options, workers)

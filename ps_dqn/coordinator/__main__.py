@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 import time
 from collections.abc import Sequence
 
@@ -12,7 +13,9 @@ from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder, tasks
+from ps_dqn.profiling import timeline
 from ps_dqn.run import compile_cache, directory
+from ps_dqn.run.signals import INTERRUPTED
 
 _STARTED = time.perf_counter()
 
@@ -37,6 +40,8 @@ TOPICS = {
 
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and runs it; returns the exit code."""
+    timeline.begin("starting Python")
+    is_checked = timeline.until("checking flags")
     lifeline.stop_without_caller()
     values = _define()
     # Before NumPy is imported: the mathematics is TensorFlow's, and a process with one thread can
@@ -48,16 +53,21 @@ def main(argv: Sequence[str]) -> int:
             return 0
         folder = _parse(values, argv)
         config = experiment.read(values)
-        placement = tasks.read_placement(values)
+        placement = tasks.read_placement(values, config.parameter_server.has_servers)
         num_workers, is_remote = len(placement.spec.workers), placement.kind == "remote"
         checks.check_workers(config, num_workers, is_remote)
         compile_cache.use(values.compile_cache)
-        from ps_dqn.coordinator.process import Command
-        from ps_dqn.coordinator.start import start
+        is_checked()
+        timeline.settle(config.profiling.timeline)
+        with timeline.span("importing all but TensorFlow"):
+            from ps_dqn.coordinator.process import Command
+            from ps_dqn.coordinator.start import start
 
         names = _presets(values, folder)
         flagfile = directory.BEGAN_WITH + names + "\n" if names else ""
         flagfile += run_folder.as_flagfile(values)
+        if folder is not None and directory.has_checkpoint(folder):
+            run_folder.check_goes_on(folder, flagfile)
         return start(
             Command(
                 config,
@@ -74,6 +84,9 @@ def main(argv: Sequence[str]) -> int:
             if stateful_sets.is_pod():  # nobody starts it again: see its Job
                 stateful_sets.scale_to_zero(sets, print)
         command_line.refuse(error)
+    except KeyboardInterrupt:
+        print("Ctrl-C came before the run had begun: nothing is left of it", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _define() -> absl_flags.FlagValues:

@@ -4,57 +4,42 @@ Decisions follow from reports, one by one, never from the clock: with one worker
 order of scheduling, so the same seed gives the same run.
 """
 
-import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator.cautions import Cautions
-from ps_dqn.coordinator.dispatch import LOST, Outcome, Schedule
-from ps_dqn.coordinator.env_failures import EnvFailures
-from ps_dqn.coordinator.films import Films
-from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
-from ps_dqn.coordinator.judging import Judging
-from ps_dqn.coordinator.overview import Overview
-from ps_dqn.coordinator.resets import ToldResets
-from ps_dqn.coordinator.rounds import Rounds
-from ps_dqn.coordinator.saving import Saving
-from ps_dqn.coordinator.tasks import Tasks
-from ps_dqn.coordinator.window import Window
+from ps_dqn.coordinator.evaluating.films import Films
+from ps_dqn.coordinator.evaluating.greedy_play import Evaluations
+from ps_dqn.coordinator.evaluating.judging import Judging
+from ps_dqn.coordinator.keeping.saving import Saving
+from ps_dqn.coordinator.reporting.cautions import Cautions
+from ps_dqn.coordinator.reporting.env_failures import EnvFailures
+from ps_dqn.coordinator.reporting.overview import Overview
+from ps_dqn.coordinator.reporting.resets import ToldResets
+from ps_dqn.coordinator.reporting.result import Result
+from ps_dqn.coordinator.scheduling.dispatch import LOST, Outcome, Schedule
+from ps_dqn.coordinator.scheduling.last_waits import LastWaits
+from ps_dqn.coordinator.scheduling.rounds import Rounds
+from ps_dqn.coordinator.scheduling.window import Window
+from ps_dqn.coordinator.supervision.tasks import Tasks
 from ps_dqn.errors import WorkerError
-from ps_dqn.parameter_server.store import ParameterStore
+from ps_dqn.profiling import timeline
+from ps_dqn.replay_server.store import ReplayStore
 from ps_dqn.run.signals import STOPPED
-from ps_dqn.state import Counters
+from ps_dqn.store import Frozen, Store
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.progress import Interval, Progress
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import failures
 from ps_dqn.worker.calls import Tickets
-from ps_dqn.worker.closures import Closures, read_report
+from ps_dqn.worker.graph.closures import Closures, read_report
 
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
-# A stopped run waits this long for its closures, whose workers may have been stopped too (seconds).
-# With `signals.SILENT_SECONDS`, which may follow it, less than the 15 that a run has to end.
-DRAIN_SECONDS = 5.0
-
-
-@dataclasses.dataclass
-class Result:
-    """How a run ended."""
-
-    reason: str  # "solved", "finished" or "stopped"
-    errors: list[str]  # what went wrong, for people
-    seconds: float  # of training, earlier sessions of a resumed run included
-    counters: Counters
-    evaluation: Evaluation | None  # the last one
-    best_return: float
-    workers: dict[int, dict[str, float]]  # `WorkerLedger.rows`, this session
-    servers: list[dict[str, Any]]  # `ServerLedger.as_dict` of each, this session
 
 
 class Training:
@@ -64,7 +49,7 @@ class Training:
         self,
         config: Config,
         target_return: float,
-        store: ParameterStore,
+        store: Store,
         closures: Closures,
         schedule: Schedule,
         tasks: Tasks,
@@ -73,20 +58,19 @@ class Training:
         first_ticket: int = 1,
         films: Films | None = None,
         hear_updates: Callable[[int], None] = lambda _: None,
+        replay: ReplayStore | None = None,
     ):
         self._config = config
         self._target_return = target_return
-        self._store = store
-        self._closures = closures
-        self._schedule = schedule
-        self._tasks = tasks
+        self._store, self._replay = store, replay
+        self._closures, self._schedule, self._tasks = closures, schedule, tasks
         self._saving = saving
         self._observer = observer
         self._films, self._hear_updates = films, hear_updates
-        self._stop_requested, self._reason = False, ""
+        self._reason, self._waits = "", LastWaits(config.faults.drain_timeout)
         self._state = "training"  # one of `figures.STATES`
         self._evaluations = Evaluations(config.run, closures, schedule)
-        self._judging = Judging(config.run, target_return, self._evaluations, saving, observer)
+        self._judging = Judging(config, target_return, self._evaluations, saving, observer)
         self._closures_lost = 0
         self._cautions = Cautions(config, observer.say)
         self._resets = ToldResets(config.resets, observer.say)
@@ -109,7 +93,7 @@ class Training:
 
     def request_stop(self) -> None:
         """Ends the run soon, with a checkpoint; may be called from a signal handler."""
-        self._stop_requested = True
+        self._waits.stop()
 
     def run(self) -> Result:
         """Trains until something ends it, and leaves a newest checkpoint.
@@ -127,27 +111,34 @@ class Training:
         self._next_row = env_steps + self._config.run.metrics_period
         self._next_evaluation = env_steps + self._config.run.eval_period
         self._rounds.begin_without(self._tasks.absent)
-        self._fill_window()
-        self._evaluations.prepare()  # while workers get ready
+        timeline.instant("first closure scheduled")
         while not self._over():
             self._fill_window()
+            if self._tasks.workers_reporting:  # before, the first closure would wait for it
+                self._evaluations.prepare()
             self._hear()
+        timeline.instant("end of training")
         self._state = "stopping"
         self._observer.show(self._figures())
-        self._drain()
-        if self._reason == "finished":
+        with timeline.span("draining closures"):
+            self._drain()
+        error = self._saving.last(self.seconds)
+        if self._reason == "finished" and not self._judging.is_of(self._progress.counters):
             self._evaluate_finally()
-        errors = self._env_failures.too_many, self._saving.last(self.seconds)
-        return Result(
-            self._reason,
-            list(filter(None, errors)),
-            self.seconds,
-            self._store.counters(),
-            self._judging.last,
-            self._saving.best_return,
-            self._progress.session.ledger.rows(),
-            self._store.ledgers(),
-        )
+            error = self._saving.last(self.seconds)  # closures may have ended meanwhile
+        errors = self._env_failures.too_many, error
+        with timeline.span("asking servers for their ledgers"):
+            return Result(
+                self._reason,
+                list(filter(None, errors)),
+                self.seconds,
+                self._store.counters(),
+                self._judging.last,
+                self._saving.best_return,
+                self._progress.session.ledger.rows(),
+                self._store.ledgers(),
+                self._replay.ledgers() if self._replay else [],
+            )
 
     def _fill_window(self) -> None:
         """Schedules as many training closures as may be on their way."""
@@ -184,10 +175,12 @@ class Training:
         self._check(error)
         report = Report.decode(vector)
         self._progress.add(report)
+        if report.updates:
+            timeline.instant("first report of an update")
         self._hear_updates(self._progress.counters.updates)
         self._window.measure(report)
         self._saving.snapshots.heard(report)
-        self._tasks.reported(int(report.worker))
+        self._tasks.reported(int(report.worker), int(report.actors), int(report.absent_actor))
         self._cautions.hear(report)
         self._resets.hear(report.counters)
         self._env_failures.hear(report)
@@ -217,7 +210,7 @@ class Training:
         try:
             failures.check_error(error)
         except WorkerError:
-            cause = self._store.errors()
+            cause = self._store.errors() or (self._replay.errors() if self._replay else "")
             if cause:
                 raise WorkerError(f"Python hosted in a task failed:\n{cause}") from None
             raise
@@ -227,17 +220,23 @@ class Training:
         self._store.catch_up()
         self._progress.counters = self._store.counters()
 
-    def _on_frozen(self, counters: np.ndarray) -> None:
-        self._check("" if counters.size else "a parameter server failed")
-        self._evaluations.on_frozen(counters)
+    def _on_frozen(self, value: Sequence[np.ndarray]) -> None:
+        frozen = Frozen(*value)
+        if not self._store.is_newest(frozen):  # the worker was away, or was started again
+            self._store.take_in(int(frozen.worker))
+            return self._evaluations.freeze()
+        self._check("" if frozen.counters.size else f"{self._store.holder} failed")
+        self._evaluations.on_frozen(frozen)
 
     def _on_evaluation(self, value: tuple[np.ndarray, np.ndarray, object]) -> None:
         counters, returns, error = value
-        self._check(error if counters.size else "a parameter server failed")
+        self._check(error if counters.size else f"{self._store.holder} failed")
         self._judging.hear(counters, returns, self.seconds)
 
     def _over(self) -> bool:
-        if self._stop_requested or self._env_failures.too_many:
+        if self._env_failures.too_many:
+            self._waits.stop()
+        if self._waits.is_stopped:
             self._reason = STOPPED
         elif self._judging.is_solved:
             self._reason = "solved"
@@ -247,31 +246,37 @@ class Training:
 
     def _drain(self) -> None:
         """Hears what is outstanding, so that counters and checkpoint agree."""
-        if self._reason == STOPPED or self._config.parameter_server.is_synchronous:
+        if self._reason == STOPPED or self._config.has_pace:
             self._store.halt()  # nobody waits for a round that will not be completed
-        timeout = self._config.faults.drain_timeout
-        limit = min(timeout, DRAIN_SECONDS) if self._reason == STOPPED else timeout
-        deadline = time.perf_counter() + limit
+        began = time.perf_counter()
         while left := sum(map(self._schedule.outstanding, ("train", "freeze", "evaluation"))):
-            if time.perf_counter() > deadline:
-                self._observer.say(f"not waited for: {left} closures that take over {limit:g} s")
+            if self._waits.are_over(began):
+                taken = time.perf_counter() - began
+                self._observer.say(f"not waited for: {left} closures that take over {taken:.0f} s")
                 break
             self._hear()
         if self._progress.interval.ledger.num_reports:
             self._write_train_row()
 
     def _evaluate_finally(self) -> None:
-        """Evaluates the last parameters, unless the last evaluation has just done it."""
-        last = self._judging.last
-        if self._evaluations.is_running or (last and last.counters == self._progress.counters):
-            return  # one that still runs was not waited for
-        self._evaluations.start(self._progress.counters.env_steps)
-        while self._evaluations.is_running:
-            self._hear()
+        """Evaluates the last parameters, for as long as somebody plays and no signal comes."""
+        if not (self._evaluations.is_running or self._waits.is_stopped):
+            self._evaluations.start(self._progress.counters.env_steps)
+            began = played = time.perf_counter()
+            while self._evaluations.is_running and not self._waits.are_over(began, played):
+                self._hear()
+                if self._schedule.is_busy:
+                    played = time.perf_counter()
+        if self._waits.is_stopped and not self._judging.is_of(self._progress.counters):
+            self._reason = STOPPED  # it is over once this was done
+            self._observer.say("the final evaluation was cut off: the same run, resumed, plays it")
+        elif self._evaluations.is_running:
+            self._observer.say("the final evaluation is given up: no worker plays it")
 
     def _write_train_row(self) -> None:
         now = self.seconds
-        self._observer.trained(self._progress, self._store.ledgers(), now)
+        replay = self._replay.ledgers() if self._replay else []
+        self._observer.trained(self._progress, self._store.ledgers(), now, replay)
         self._progress.interval = Interval(now)
 
     def _tick(self) -> None:

@@ -6,6 +6,7 @@ forked after that import but before TensorFlow makes anything.
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import pathlib
 import sys
@@ -15,16 +16,17 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from ps_dqn.cluster import health, pulse, stateful_sets, supervisor
+from ps_dqn.cluster import health, local, pulse, stateful_sets, supervisor
 from ps_dqn.cluster.control import Control, TaskDiedError
 from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
-from ps_dqn.coordinator.history import History
-from ps_dqn.coordinator.task_failures import LOST
+from ps_dqn.coordinator.keeping.history import History
+from ps_dqn.coordinator.supervision.task_failures import LOST
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
-from ps_dqn.run import directory, stages, terminal
+from ps_dqn.run import directory, heap, optional_imports, stages, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.run.disk import Disk
 from ps_dqn.run.shelf import Shelf
 from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
 from ps_dqn.telemetry import hyperparameters
@@ -76,51 +78,87 @@ class _CoordinatorProcess:
             RunFigures.planned(command.config, len(command.placement.spec.workers)),
             lambda: self._past.figures(time.perf_counter() - command.started),
         )
+        self._saved = ""  # what an end has left time to save, for people
         self._save: Callable[[], str] = lambda: ""  # what is in memory, where servers are lost
-        self._signals = Signals(self.say, lambda: self._vitals.last_sign, lambda: self._save())
+        self._leave_timeline: Callable[[], None] = lambda: None
+        self._signals = Signals(
+            self.say, lambda: self._vitals.last_sign, lambda: self._save() or self._saved
+        )
 
     def run(self) -> int:
         """Starts the tasks and trains; returns the exit code."""
         # TensorFlow and all that needs it, once for every fork. The thread of a stage ends with it.
-        with stages.stage("importing TensorFlow", self.say):
-            importlib.import_module("ps_dqn.coordinator.reconnect")
-        from ps_dqn.coordinator import tasks
+        with optional_imports.hidden():
+            with stages.stage("importing TensorFlow", self.say):
+                importlib.import_module("tensorflow")
+            with stages.stage("importing what needs TensorFlow", self.say):
+                importlib.import_module("ps_dqn.coordinator.reconnect")
+        from ps_dqn.coordinator.supervision import tasks
 
         placement = self._prepared.command.placement
         with tasks.running(placement, self._prepared.command.folder, self.say) as cluster:
-            if cluster is None or not placement.restart:
-                return self._train(cluster)
-            has_memory = sys.platform == "linux"
-            with contextlib.closing(Shelf()) if has_memory else contextlib.nullcontext() as shelf:
-                return supervisor.Supervisor(cluster, self.say).run(
-                    lambda control, loss: self.reported(lambda: self._train(control, loss, shelf))
-                )
+            if cluster is not None and placement.restart:
+                return self._supervise(cluster)
+            code = self._train(cluster)
+        self._leave_timeline()
+        return code
+
+    def _supervise(self, cluster: local.LocalCluster) -> int:
+        """Has others train, one after another; returns the exit code of the last one."""
+        from ps_dqn.coordinator.keeping.snapshots import Snapshots
+
+        has_memory = sys.platform == "linux"
+        with contextlib.closing(Shelf()) if has_memory else contextlib.nullcontext() as shelf:
+
+            def train(control: Control, loss: supervisor.Loss | None) -> int:
+                code = self._train(control, loss, shelf)
+                self._leave_timeline()
+                return code
+
+            code = supervisor.Supervisor(cluster, self.say).run(
+                lambda control, loss: self.reported(lambda: train(control, loss))
+            )
+            # The last one may have been killed.
+            if saved := Snapshots(0.0, shelf).save(self._prepared.checkpoints):
+                self.say(saved)
+            return code
 
     def reported(self, action: Callable[[], int]) -> int:
-        """What an action returns; where it fails, a line for people and an exit code."""
+        """What an action returns; where it fails, lines for people and an exit code."""
         try:
             return action()
-        except SystemExit:
-            self.say(f"{self._signals.told_name} came while the run was starting: it has ended")
-            raise
-        except (UsageError, health.HealthError) as error:
-            self.say(f"error: {error}")  # standard error is the log by now
-            return WRONG_USAGE
-        except (TaskDiedError, WorkerError, ClusterLostError) as error:
-            self.say(f"error: {error}")
-            if saved := self._save():
-                self.say(saved)
-            if isinstance(error, ClusterLostError) and self._signals.received:
-                return self._signals.exit_code(is_over=False)  # everything was told to stop
-        except Exception as error:
-            traceback.print_exc()  # into the log
-            if (code := self._signals.told_code) is not None:
-                return code
+        except (SystemExit, Exception) as error:
+            code = self._explained(error)
+        if self._saved:
+            self.say(self._saved)
+        folder = self._prepared.command.folder
+        if code != WRONG_USAGE and directory.has_checkpoint(folder):
+            self.say(f"--resume --run_dir={folder} goes on from the last checkpoint")
+        return code
+
+    def _explained(self, error: BaseException) -> int:
+        """Says what has ended the run; its exit code."""
+        if (told := self._signals.told_code) is not None:
+            if not isinstance(error, SystemExit):
+                traceback.print_exception(error)  # into the log
+            when = "ending" if self._signals.received else "connecting anew"
+            when = when if self._past.has_begun else "starting"
+            self.say(f"{self._signals.told_name} came while the run was {when}: it has ended")
+            return told
+        expected = UsageError, health.HealthError, TaskDiedError, WorkerError, ClusterLostError
+        if not isinstance(error, expected):
+            traceback.print_exception(error)
             log = self._prepared.log
             self.say(f"error: {type(error).__name__}: {error}; {log} has the whole of it")
-        folder = self._prepared.command.folder
-        if directory.has_checkpoint(folder):
-            self.say(f"--resume --run_dir={folder} goes on from the last checkpoint")
+            return FAILED
+        self.say(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr, flush=True)  # the log by now
+        if isinstance(error, ClusterLostError) and self._signals.received:
+            return self._signals.exit_code(is_over=False)  # everything was told to stop
+        if isinstance(error, UsageError | health.HealthError):
+            # Where something was learned with these flags, it is one task that they do not fit.
+            has_trained = self._past.has_trained(self._vitals.env_steps)
+            return FAILED if has_trained else WRONG_USAGE
         return FAILED
 
     def _train(
@@ -136,10 +174,16 @@ class _CoordinatorProcess:
             loss: another process that did, and was lost.
             shelf: has its newest snapshot.
         """
-        from ps_dqn.coordinator import reconnect, run, snapshots, tasks
-        from ps_dqn.coordinator.profiles import Profiles
-        from ps_dqn.coordinator.pulses import Pulses
-        from ps_dqn.coordinator.watchdog import Watchdog
+        from ps_dqn.coordinator import reconnect
+        from ps_dqn.coordinator.context import RunContext
+        from ps_dqn.coordinator.keeping import snapshots
+        from ps_dqn.coordinator.reporting import profiles
+        from ps_dqn.coordinator.reporting.profiles import Profiles
+        from ps_dqn.coordinator.reporting.timelines import Timelines
+        from ps_dqn.coordinator.supervision import tasks
+        from ps_dqn.coordinator.supervision.pulses import Pulses
+        from ps_dqn.coordinator.supervision.watchdog import Watchdog
+        from ps_dqn.telemetry.writers import Writers
 
         prepared, command = self._prepared, self._prepared.command
         placement, faults = command.placement, command.config.faults
@@ -150,18 +194,37 @@ class _CoordinatorProcess:
         self._signals.watch()
         if isinstance(cluster, supervisor.Attended):
             cluster.remember(lambda: self._past.memory(self._vitals.read().counters))
+        if placement.kind != "in_process":  # where its vectors come and go
+            heap.keep_nothing_large()
         spec = placement.spec
         listener = pulse.Listener(
-            {task: spec.addresses(task.job)[task.index] for task in spec.tasks()}
+            {task: spec.addresses(task.job)[task.index] for task in spec.all_tasks()}
         )
         taken = snapshots.Snapshots(faults.snapshot_period, shelf)
         self._save = lambda: taken.save(prepared.checkpoints)
         watchdog = Watchdog(
-            faults, placement, cluster, self.say, self._past.failures, lambda: self._save()
+            *(faults, placement, cluster, self.say, self._past.failures),
+            *(lambda: self._save(), listener.newest),
         )
         options = hyperparameters.of_flags(command.flagfile)
         tracking = Tracking(command.config.run.track, command.folder, options, self.say)
-        context = run.RunContext(
+        opened = contextlib.ExitStack()
+
+        @functools.cache
+        def writers() -> Writers:
+            made = Writers(command.folder, tracking, self.say)
+            made.add_hyperparameters(options)
+            return opened.enter_context(contextlib.closing(made))
+
+        timelines = Timelines(
+            command.config.profiling.timeline,
+            spec,
+            command.folder,
+            prepared.console,
+            listener.newest,
+        )
+        self._leave_timeline = timelines.leave
+        context = RunContext(
             command.config,
             prepared.environment,
             placement,
@@ -175,17 +238,31 @@ class _CoordinatorProcess:
             watchdog,
             taken,
             self._past,
-            options,
             tracking,
-            Pulses(listener, spec.tasks()),
-            Profiles(command.config.profiling, spec.tasks(), command.folder, self.say),
+            writers,
+            Disk(self.say),
+            Pulses(listener, spec.all_tasks()),
+            Profiles(
+                command.config.profiling,
+                spec.tasks(),
+                command.folder,
+                self.say,
+                lambda task, start: profiles.ask_at(spec.place(task), start),
+            ),
+            timelines,
             command.started,
         )
         # Tasks in this process can only stand still with all of it.
         is_alone = placement.kind == "in_process"
         looking = contextlib.nullcontext() if is_alone else watchdog.looking()
-        with contextlib.closing(tracking), listener.listening(), looking:
-            return reconnect.train(context, resumed)
+        with contextlib.closing(tracking), opened, listener.listening(), looking:
+            try:
+                return reconnect.train(context, resumed)
+            except BaseException:
+                # Before tasks are ended, which may take its time.
+                self._signals.hear_no_more()
+                self._saved = self._save()
+                raise
 
     def _comes_after(self, loss: supervisor.Loss) -> None:
         """Goes on with what is known of an earlier process's run."""

@@ -7,10 +7,10 @@ newest snapshot with a new connection; see `recovery`.
 import time
 
 from ps_dqn.cluster import remote
-from ps_dqn.cluster.spec import Task
+from ps_dqn.cluster.spec import SERVERS, Task, of_servers
 from ps_dqn.coordinator import run
-from ps_dqn.coordinator.run import RunContext
-from ps_dqn.coordinator.task_failures import LOST
+from ps_dqn.coordinator.context import RunContext
+from ps_dqn.coordinator.supervision.task_failures import LOST
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.wire import failures
@@ -69,11 +69,11 @@ def _wait_for_an_end(context: RunContext) -> None:
 
 
 def _lost_servers(context: RunContext) -> list[Task]:
-    """Parameter servers that have ended; of those that others start, that do not answer."""
+    """Servers that have ended; of those that others start, that do not answer."""
     if context.cluster is not None:
-        return context.cluster.ended("ps")
+        return of_servers(context.cluster.ended)
     spec = context.placement.spec
-    servers = [task for task in spec.tasks() if task.job == "ps"]
+    servers = [task for task in spec.tasks() if task.job in SERVERS]
     return remote.silent(spec, servers) if context.is_remote else []
 
 
@@ -94,12 +94,13 @@ def _started_again(
     if context.cluster is None:
         said = [f"{task} is lost" for task in lost] or [str(error)]
         return said if context.is_remote else []
-    lines = context.cluster.check("ps") + context.cluster.check("worker")
+    lines = of_servers(context.cluster.check) + context.cluster.check("worker")
     mistaken = failures.mistaken(error)
     if not lines and mistaken is not None:  # another one is known as it is
-        context.cluster.kill(Task(*mistaken))
+        task = context.placement.spec.task_at(Task(*mistaken))
+        context.cluster.kill(task)
         _wait_for_an_end(context)
-        lines = context.cluster.check(mistaken[0])
+        lines = context.cluster.check(task.job)
     known = context.watchdog.replaced > replaced  # while this process waited for all tasks
     if not lines and (known or context.cluster.waiting("worker")):
         return [str(error)]

@@ -1,83 +1,44 @@
 """One run on its cluster, put together: from connecting to the table at its end."""
 
-import dataclasses
 import math
-import pathlib
 import time
 
-from rich.console import Console
-
 from ps_dqn import networks
-from ps_dqn.cluster import health, remote
-from ps_dqn.cluster.control import Control
-from ps_dqn.cluster.spec import Placement, Task
+from ps_dqn.cluster import remote
+from ps_dqn.cluster.spec import SERVERS, Task, of_servers
 from ps_dqn.config import Config
-from ps_dqn.coordinator import connection, recovery, runtime, summary
-from ps_dqn.coordinator.connection import Connection
-from ps_dqn.coordinator.dispatch import Schedule
-from ps_dqn.coordinator.films import Films
-from ps_dqn.coordinator.history import History
-from ps_dqn.coordinator.loop import Result, Training
-from ps_dqn.coordinator.profiles import Profiles
-from ps_dqn.coordinator.pulses import Pulses
-from ps_dqn.coordinator.recovery import Recovered
-from ps_dqn.coordinator.saving import Saving
-from ps_dqn.coordinator.snapshots import Snapshots
-from ps_dqn.coordinator.tasks import Tasks
-from ps_dqn.coordinator.watchdog import Watchdog
+from ps_dqn.coordinator import stores
+from ps_dqn.coordinator.connecting import connection, runtime
+from ps_dqn.coordinator.connecting.connection import Connection
+from ps_dqn.coordinator.context import RunContext
+from ps_dqn.coordinator.evaluating.films import Films
+from ps_dqn.coordinator.keeping import recovery
+from ps_dqn.coordinator.keeping.recovery import Recovered
+from ps_dqn.coordinator.keeping.saving import Saving
+from ps_dqn.coordinator.loop import Training
+from ps_dqn.coordinator.reporting import sparsity, summary
+from ps_dqn.coordinator.reporting.result import Result
+from ps_dqn.coordinator.scheduling.dispatch import Schedule
+from ps_dqn.coordinator.supervision.tasks import Tasks
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import ClusterLostError, UsageError
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.parameter_server.store import ParameterStore
-from ps_dqn.run import directory, stages, terminal
-from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.profiling import timeline
+from ps_dqn.replay_server.store import ReplayStore
+from ps_dqn.run import directory, stages
+from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.run.disk import Disk
-from ps_dqn.run.signals import FAILED, STOPPED, Signals
+from ps_dqn.run.signals import FAILED, STOPPED
 from ps_dqn.state import State
-from ps_dqn.telemetry import display
-from ps_dqn.telemetry.hyperparameters import Hyperparameters
+from ps_dqn.store import Store
+from ps_dqn.telemetry import display, learning_curve
 from ps_dqn.telemetry.observer import Observer
-from ps_dqn.telemetry.tracking import Tracking
-from ps_dqn.telemetry.vitals import Vitals
-from ps_dqn.telemetry.writers import Writers
-from ps_dqn.worker.closures import Closures
+from ps_dqn.worker.graph import behaviour
+from ps_dqn.worker.graph.closures import Closures
 
 # After a task was lost, workers may take so long to come to the end of what they have begun
 # (seconds).
 SETTLE_SECONDS = 10.0
-
-
-@dataclasses.dataclass(frozen=True)
-class RunContext:
-    """What a run has before it connects, and keeps when it connects again."""
-
-    config: Config
-    environment: EnvironmentSpec
-    placement: Placement
-    folder: pathlib.Path
-    checkpoints: Checkpoints
-    cluster: Control | None  # the tasks, where they are ours
-    console: Console
-    signals: Signals
-    vitals: Vitals
-    own_server: health.OwnServer
-    watchdog: Watchdog
-    snapshots: Snapshots
-    history: History
-    hyperparameters: Hyperparameters
-    tracking: Tracking
-    pulses: Pulses
-    profiles: Profiles
-    started: float  # time.perf_counter() when the command began
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether others start the tasks."""
-        return self.placement.kind == "remote"
-
-    def say(self, line: str) -> None:
-        """A line for people."""
-        terminal.say(self.console, line)
 
 
 def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -> int:
@@ -98,28 +59,39 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     num_workers = len(spec.workers)
     connected = _connect(context, reconnecting)
 
-    with (
-        stages.stage("building the network", context.say),
-        runtime.without_functions_of_operations(),
-    ):
-        network = networks.build(config.network, config.value, environment, config.run.seed)
-    store = ParameterStore(config, len(spec.ps), num_workers)
-    state, run_id = _begin(context, store, network, resumed, reconnecting)
+    building = stages.stage("building the network", context.say)
+    with building, runtime.without_functions_of_operations():
+        whose = config.network, config.value, environment, config.run.seed
+        network = networks.build(*whose, config.precision.precision)
+        written = network if config.precision.is_full else networks.build(*whose)
+        acts = behaviour.make(config, environment, network)
+    store = stores.make(config, spec, connected.members.present)
+    with timeline.span("creating the parameters"):
+        state, run_id = _begin(context, store, network, resumed, reconnecting)
+    replay = ReplayStore(config, environment, len(spec.ps), len(spec.replay))
+    with timeline.span("creating the replay"):
+        held = replay.create(run_id, store.session)
     with stages.stage("tracing what workers will run", context.say):
-        closures = Closures(config, environment, store, network, run_id)
+        saved = resumed.state if resumed is not None else None
+        loss_scale = context.snapshots.first_loss_scale(config.precision, state, saved)
+        closures = Closures(config, environment, store, network, acts, run_id, replay, loss_scale)
     is_synchronous = config.parameter_server.is_synchronous
     present = connected.members.present
     absent = sorted(set(range(num_workers)) - present)
-    workers = recovery.Workers(present, len(spec.ps))
+    workers = recovery.Workers(present, store.num_ps)
     heard = context.history.heard.version if context.history.heard else 0
-    recovered = recovery.push_again(store, workers, state, closures.rejoin, is_synchronous, heard)
+    with timeline.span("registering the run with workers"):
+        again = store, workers, state, closures.rejoin, is_synchronous, heard
+        recovered = recovery.push_again(*again)
     counters = store.counters()
     if context.cluster is not None and counters.env_steps > context.history.began_at:
         # Though no closure may have ended since.
-        context.cluster.are_well(*context.cluster.tasks("ps"))
+        context.cluster.are_well(*of_servers(context.cluster.tasks))
     lost = context.history.recovered(recovered, counters)
     if state is not None:
         context.say(_resumption(config, state, resumed, recovered, lost))
+        if replay.num_servers:
+            context.say(f"replay servers have {held:,} rows")
     elif context.history.was_lost:
         context.say(f"no checkpoint was saved yet: training begins anew, {lost:,} updates are lost")
     if recovered.again:
@@ -127,10 +99,12 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(connected.coordinator, most, in_order=num_workers == 1)
     context.tracking.begin(run_id)
-    writers = Writers(context.folder, store.counters(), context.tracking)
-    writers.add_hyperparameters(context.hyperparameters)
+    with timeline.span("opening the run's files"):
+        writers = context.writers()
+        writers.resume(counters)
+        context.disk.write("metrics", writers.flush)
     screen = display.make(context.console, config.run.log_interval)
-    observer = Observer(context.vitals, screen, writers)
+    observer = Observer(context.vitals, screen, writers, context.disk)
     films = Films(context.folder, config.run.video_period, context.say, writers.add_film)
     training = Training(
         config,
@@ -138,7 +112,14 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         store,
         closures,
         schedule,
-        Tasks(num_workers, context.cluster, context.history.failures, absent, context.pulses),
+        Tasks(
+            num_workers,
+            context.cluster,
+            context.history.failures,
+            absent,
+            context.pulses,
+            spec.actors,
+        ),
         Saving(
             store,
             context.checkpoints,
@@ -150,35 +131,43 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         recovered.first_ticket,
         films,
         context.profiles.hear,
+        replay,
     )
-
     if absent:
         context.say(f"training begins without {_listed(absent)}")
     context.watchdog.follow(schedule.in_flight)
     context.signals.on_stop(training.request_stop)
     context.history.begins(time.perf_counter() - context.started)
-    back = [Task("chief", 0), *(task for task in spec.tasks() if task.job == "ps")]
+    back = [Task("chief", 0), *(task for task in spec.tasks() if task.job in SERVERS)]
     context.history.failures.work(back)
+    learning_curve.prepare()
+
+    def has_time() -> bool:
+        """Whether the run may wait for what is beside its training: a signal ends that."""
+        return training.is_over and not context.signals.received
+
     try:
         result = training.run()
-        context.profiles.finish(is_over=training.is_over)
+        context.signals.left_tasks()
+        context.profiles.finish(has_time)
+        context.timelines.fetch(is_over=training.is_over)
     except ClusterLostError:
         context.snapshots.seconds = training.seconds
         context.history.lost(context.vitals.read().counters, time.perf_counter() - context.started)
         schedule.settle(SETTLE_SECONDS)
         raise
     finally:
-        connected.members.close()
-        context.watchdog.follow(None)
-        films.close(waits=training.is_over)
-        context.profiles.disconnect()
-        observer.close()
-        schedule.close()
-    context.signals.left_tasks()
-    _conclude(context, result, network, observer.disk)
-    for error in result.errors:
+        with timeline.span("closing the connection"):
+            connected.members.close()
+            context.watchdog.follow(None)
+            films.close(has_time)
+            context.profiles.disconnect()
+            observer.close()
+            schedule.close()
+    errors = [*result.errors, *_conclude(context, result, written, observer.disk)]
+    for error in errors:
         context.say(f"error: {error}")
-    if result.errors:
+    if errors:
         return FAILED
     return context.signals.exit_code(is_over=result.reason != STOPPED)
 
@@ -187,7 +176,8 @@ def _connect(context: RunContext, reconnecting: bool) -> Connection:
     """To the tasks, once enough of them answer."""
     context.vitals.begin()
     is_remote = context.is_remote
-    present = _wait_for_tasks(context, reconnecting) if is_remote else _tasks_here(context)
+    with timeline.span("waiting for the tasks of others" if is_remote else "looking for tasks"):
+        present = _wait_for_tasks(context, reconnecting) if is_remote else _tasks_here(context)
     connecting = stages.stage("connecting to the tasks", context.say)
     with connecting, context.watchdog.replacing():
         connected = connection.connect(context.placement, present, reconnecting)
@@ -215,14 +205,14 @@ def _wait_for_tasks(context: RunContext, reconnecting: bool) -> tuple[int, ...]:
     except TimeoutError as error:
         raise ClusterLostError(f"{error} (--ps_recovery_timeout)") from None
     context.watchdog.heard(
-        task for task in spec.tasks() if task.job == "ps" or task.index in present
+        task for task in spec.tasks() if task.job != "worker" or task.index in present
     )
     return present
 
 
 def _begin(
     context: RunContext,
-    store: ParameterStore,
+    store: Store,
     network: QNetwork,
     resumed: Checkpoint | None,
     reconnecting: bool,
@@ -241,6 +231,9 @@ def _begin(
     state = recovery.furthest(held, context.snapshots.newest, saved)
     if state is not None and state is held and not reconnecting:
         context.snapshots.seconds = directory.trained_seconds(context.folder)
+    begins_anew = state is None and not context.history.has_begun
+    if begins_anew and (aside := directory.set_aside(context.folder)):
+        context.say(f"training begins anew: what an earlier run has left is in {aside} now")
     if state is None or not run_id:
         run_id = directory.new_identity(context.folder)
     if state is not None and state.log:
@@ -262,6 +255,7 @@ def _resumption(
     where = f"{counters.env_steps:,} env steps, {counters.updates:,} updates"
     if resumed is not None and state is resumed.state:
         forgets = config.replay.replay != "rollout" and not config.replay.replay_files
+        forgets = forgets and not config.topology.is_shared  # whose servers say what they have
         notes = ["replay starts empty"] * forgets + [f"{lost:,} updates are lost"] * bool(lost)
         return "; ".join([f"resumed at {where} from {resumed.path.name}", *notes])
     missing = f"{lost:,} updates are lost" if lost else "none is missing"
@@ -281,10 +275,16 @@ def _target_return(config: Config, environment: EnvironmentSpec) -> float:
     return math.inf if threshold is None else threshold
 
 
-def _conclude(context: RunContext, result: Result, network: QNetwork, disk: Disk) -> None:
-    """Shows and saves what came of the run."""
+def _conclude(context: RunContext, result: Result, network: QNetwork, disk: Disk) -> list[str]:
+    """Shows and saves what came of the run; what could not be saved, for people."""
     total_seconds = time.perf_counter() - context.started
-    content = summary.summarize(context.config, result, context.history, total_seconds)
-    summary.show(context.console, content, context.folder)
+    with timeline.span("showing the tables"):
+        actors = context.pulses.memory("actor")
+        known = context.config, result, context.history, total_seconds, actors
+        content = summary.summarize(*known)
+        content |= sparsity.summary(context.config, network, context.checkpoints)
+        summary.show(context.console, content, context.folder)
     target_return = _target_return(context.config, context.environment)
-    summary.save(context.folder, content, target_return, context.checkpoints, network, disk)
+    runtime.wait_for_nobody()  # operations write the model
+    written = context.folder, content, target_return, context.checkpoints, network, disk
+    return summary.save(*written)

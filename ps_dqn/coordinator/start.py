@@ -7,22 +7,20 @@ import warnings
 
 from ps_dqn import user_code
 from ps_dqn.cluster import server
-from ps_dqn.config import Config
-from ps_dqn.coordinator import (
-    atoms,
-    first_look,
-    footprint,
-    normalizing,
-    observations,
-    process,
-)
+from ps_dqn.config import Config, strategy
+from ps_dqn.coordinator import process
+from ps_dqn.coordinator.checks import atoms, first_look, footprint, normalizing, observations
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec, interface, rendering
 from ps_dqn.errors import UsageError
+from ps_dqn.profiling import timeline
 from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay import plan as planning
+from ps_dqn.replay.plan import Plan
+from ps_dqn.replay_server import shares
 from ps_dqn.run import directory, provenance, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.overwritten import Overwritten
 from ps_dqn.telemetry import tracking
 
 # Flags of the run that are divided by its workers.
@@ -35,19 +33,31 @@ def start(command: Command) -> int:
     Raises:
         UsageError: the environment or the run directory cannot be used; no task was started.
     """
+    directory.check_free(command.folder)
     if command.placement.kind == "remote":
         _check_own_port(command.placement.spec.chief)
-    with warnings.catch_warnings(record=True) as heard:
+    checking = timeline.span("checking what the run needs")
+    with checking, warnings.catch_warnings(record=True) as heard:
         command, environment, lines = _planned(command)
-    is_new = not command.folder.exists()
+    is_made = timeline.until("preparing the run directory")
+    is_new = directory.is_new(command.folder)
     directory.create(command.folder)
     checkpoints = Checkpoints(
         command.folder / directory.CHECKPOINTS, command.config.run.keep_checkpoints
     )
     resumed = checkpoints.newest()
-    directory.write_flags(command.folder, command.flagfile)
-    provenance.write(command.folder)
-    interface.write(command.folder, interface.of(command.config, environment))
+    written = directory.FLAGFILE, directory.ENVIRONMENT, directory.SUMMARY, interface.FILE
+    before = Overwritten(command.folder / name for name in written)
+    try:
+        directory.write_flags(command.folder, command.flagfile)
+        provenance.write(command.folder)
+        interface.write(command.folder, interface.of(command.config, environment))
+        directory.forget_end(command.folder)
+    except (UsageError, KeyboardInterrupt):
+        before.put_back()
+        if is_new:
+            directory.remove(command.folder)
+        raise
     log = command.folder / directory.LOGS / "coordinator.log"
     console = terminal.redirect_to(log)
     for warning in heard:
@@ -57,6 +67,7 @@ def start(command: Command) -> int:
     for line in [_announcement(command, environment), *lines, *skipped]:
         say(line)
     say(f"run directory {command.folder}")
+    is_made()
     prepared = process.Prepared(command, environment, checkpoints, resumed, console, log)
     try:
         code = process.run(prepared)
@@ -64,7 +75,10 @@ def start(command: Command) -> int:
         code = signals.INTERRUPTED
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else signals.FAILED
-    if code == signals.INTERRUPTED and is_new and not directory.has_checkpoint(command.folder):
+    if code == signals.WRONG_USAGE:
+        before.put_back()
+    is_in_vain = code in (signals.INTERRUPTED, signals.WRONG_USAGE)
+    if is_in_vain and is_new and not directory.has_begun(command.folder):
         directory.remove(command.folder)
         say(f"nothing was learned yet: {command.folder} is removed")
     return code
@@ -78,7 +92,8 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     """
     num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
     tracking.check(command.config.run.track)
-    config, environment = first_look.at_environment(command.config.shared_by(num_workers))
+    with timeline.span("looking at the environment"):
+        config, environment = first_look.at_environment(command.config.shared_by(num_workers))
     observations.check(config, environment)
     if config.run.video_period:
         rendering.require_packages(f"--video_period={config.run.video_period}")
@@ -91,12 +106,14 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
     flagfile, told = normalizing.chosen(config, command.flagfile)
     lines += [*shown, *atoms.notes(config), *told]
+    if not config.precision.is_full:
+        numbers = config.precision.precision
+        lines.append(f"workers compute in {numbers}, parameters are float32 (--precision)")
+    if config.precision.acting_precision == "int8":
+        lines.append("workers act in int8 while they learn; evaluations are played in float32")
     if config.parameter_server.overlap == "on":
         lines.append("environments are stepped while workers learn (--overlap=on)")
-    if config.parameter_server.is_synchronous:
-        lines.append(
-            f"workers push in rounds (--aggregation={config.parameter_server.aggregation})"
-        )
+    lines += strategy.describe(config.parameter_server)
     command = dataclasses.replace(command, config=config, flagfile=flagfile)
     return command, environment, lines
 
@@ -143,26 +160,42 @@ def plan_replay(command: Command, environment: EnvironmentSpec) -> tuple[Config,
     Returns:
         The experiment, with shares of this machine's memory in bytes; what people should know.
     """
-    config, num_workers = command.config, len(command.placement.spec.workers)
+    config, spec = command.config, command.placement.spec
     if config.replay.replay == "rollout" or config.demonstrations.offline:
         return config, []
+    if config.topology.is_shared:
+        shares.check(config, len(spec.replay))
+    num_keepers = len(spec.replay) or len(spec.workers)
     memory = config.replay.replay_memory
     is_remote = command.placement.kind == "remote"
+    whose = "replay server" if spec.replay else "worker"
     if budget.is_share(memory):
-        nbytes = budget.parse(memory) // num_workers
-        if is_remote:  # each worker knows what it has
-            return config, [f"each worker's replay: {memory} of its memory"]
+        nbytes = budget.parse(memory) // num_keepers
+        if is_remote:  # each of them knows what it has
+            return config, [f"each {whose}'s replay: {memory} of its memory"]
         replay = dataclasses.replace(config.replay, replay_memory=str(nbytes))
         config = dataclasses.replace(config, replay=replay)
+    if spec.replay:
+        plan = shares.planned(config, environment, 0, num_keepers)
+    else:
+        plan = _planned_of_workers(config, environment, num_keepers)
+    if not is_remote and not config.replay.replay_files:
+        plan.check_memory(num_keepers, whose)
+    return config, [plan.describe(whose)]
+
+
+def _planned_of_workers(config: Config, environment: EnvironmentSpec, num_workers: int) -> Plan:
+    """The replay of each of so many workers.
+
+    Raises:
+        UsageError: it cannot be as wanted.
+    """
     try:
-        plan = planning.plan_replay(config, environment)
-        if not is_remote and not config.replay.replay_files:
-            plan.check_memory(num_workers)
+        return planning.plan_replay(config, environment)
     except UsageError as error:
         if num_workers > 1 and any(flag in str(error) for flag in SHARED):
             raise UsageError(f"each of {num_workers} workers has its share: {error}") from None
         raise
-    return config, [plan.describe()]
 
 
 def _announcement(command: Command, environment: EnvironmentSpec) -> str:
@@ -173,11 +206,25 @@ def _announcement(command: Command, environment: EnvironmentSpec) -> str:
         "remote": "remote tasks",
     }
     num_environments = config.environment.envs_per_worker
+    workers = f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}"
+    if spec.replay:
+        topology = config.topology
+        workers = (
+            f"{_count(topology.num_actors, 'actor')} × {_count(num_environments, 'environment')}, "
+            f"{_count(topology.num_learners, 'learner')}, "
+            f"{_count(len(spec.replay), 'replay server')}"
+        )
+    if config.topology.has_remote_environments:
+        learners = _count(config.topology.num_learners, "learner")
+        workers = (
+            f"{_count(config.topology.num_actors, 'actor')}, {learners} × "
+            f"{_count(num_environments, 'environment')}"
+        )
+    servers = f"{_count(len(spec.ps), 'parameter server')}, " if spec.ps else ""
     return (
         f"{config.environment.env_id}: observations {environment.describe_observation()}, "
         f"{environment.describe_actions()}; "
-        f"{_count(len(spec.workers), 'worker')} × {_count(num_environments, 'environment')}, "
-        f"{_count(len(spec.ps), 'parameter server')}, {where[placement.kind]}"
+        f"{workers}, {servers}{where[placement.kind]}"
     )
 
 

@@ -21,7 +21,7 @@ from ps_dqn.config.distillation import Distillation
 from ps_dqn.distill import student
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, lock, stages, terminal
+from ps_dqn.run import directory, lock, optional_imports, stages, terminal
 from ps_dqn.run.signals import WRONG_USAGE, Signals
 
 LEARNING = tuple(field.name for field in dataclasses.fields(Distillation))
@@ -83,20 +83,15 @@ def _distill(values: absl_flags.FlagValues) -> int:
     teacher, checkpoint = run_folder.of_values(runs, folder)
     config = student.of(teacher, said, options.seed)
     experiment.assign(runs, config)
-    flagfile = f"# distilled from {folder.absolute()}\n{run_folder.as_flagfile(runs)}"
+    flagfile = f"{directory.DISTILLED}{folder.absolute()}\n{run_folder.as_flagfile(runs)}"
     output = pathlib.Path(values.output or folder / student.name(said)).expanduser()
     is_new = _take(output)
-    try:
-        log = folder / directory.LOGS / "distill.log"
-        log.parent.mkdir(exist_ok=True)
-        console = terminal.redirect_to(log)
-    except OSError as error:
-        _leave(output, is_new)
-        raise UsageError(f"{folder}: {error.filename}: {error.strerror}") from None
+    console = terminal.redirect_to(folder / directory.LOGS / "distill.log")
     is_whole = False
     try:
         signals = _Signals(console)
-        with stages.stage("importing TensorFlow", signals.say):
+        importing = stages.stage("importing TensorFlow", signals.say)
+        with importing, optional_imports.hidden():
             from ps_dqn.distill import distilling
             from ps_dqn.distill.plan import Plan
         plan = Plan(

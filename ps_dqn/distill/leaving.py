@@ -54,7 +54,7 @@ def write(plan: Plan, interface: Interface, student: Student) -> None:
     checkpoints.save_best(student.state, student.seconds, mean)
     weights.save_model(student.network, student.state.average, folder)
     counters = student.state.counters
-    writers = Writers(folder, counters)
+    writers = Writers(folder)
     writers.add(counters, progress.evaluation_row(returns, student.seconds))
     writers.flush()
     writers.close()

@@ -17,7 +17,7 @@ from ps_dqn.errors import UsageError
 from ps_dqn.networks import heads
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.replay import budget
-from ps_dqn.worker.actor import epsilon_greedy
+from ps_dqn.worker.playing.actor import epsilon_greedy
 
 
 class Played(NamedTuple):

@@ -13,8 +13,9 @@ SIZES = (
     *("hidden_sizes", "network_width", "network", "activation", "layer_norm", "dueling"),
     *("spectral_norm", "pooled_size"),
 )
-# What a student is without unless it is said: parts of a network that help it learn from rewards.
-_PLAIN = {"value_distribution": "none", "dueling": False, "noisy": False}
+# What a student is without unless it is said: parts of a network that help it learn from rewards,
+# and the zeros of a pruned one.
+_PLAIN = {"value_distribution": "none", "dueling": False, "noisy": False, "pruning": "none"}
 
 
 def of(teacher: Config, said: Mapping[str, Any], seed: int) -> Config:

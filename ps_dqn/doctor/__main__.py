@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
+from ps_dqn.cluster import spec as cluster_spec
 from ps_dqn.doctor import diagnosis
 from ps_dqn.doctor.patient import Patient, examine
 from ps_dqn.errors import UsageError
@@ -82,8 +83,11 @@ def _patient(folder: pathlib.Path, said: absl_flags.FlagValues) -> Patient:
         raise UsageError(
             f"{folder / directory.FLAGFILE}: cannot be read by this version ({error})"
         ) from None
-    hosts = values.worker_hosts
-    workers = len(hosts) if len(hosts) > 1 else values.num_workers
+    if config.topology.says_workers:
+        workers = config.topology.num_workers
+    else:
+        hosts = cluster_spec.numbered(values.worker_hosts, values.num_workers)
+        workers = len(hosts) or values.num_workers
     return examine(measured.read(folder), config, workers)
 
 

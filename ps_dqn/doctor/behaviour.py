@@ -14,7 +14,7 @@ def epsilon_ends_early(patient: Patient) -> Finding | None:
     exploration, total = patient.config.exploration, patient.total_env_steps
     if exploration.epsilon_schedule == "constant" or patient.config.network.noisy:
         return None
-    steps = options.env_steps(exploration.epsilon_decay_steps, total)
+    steps = exploration.decay(total)
     least = patient.config.replay.min_replay_size if patient.replays else 0
     if steps > max(least, total / 1000) or patient.state == "solved":
         return None
@@ -30,7 +30,8 @@ def epsilon_ends_early(patient: Patient) -> Finding | None:
 def epsilon_stays_high(patient: Patient) -> Finding | None:
     """The network's own actions are hardly ever taken."""
     exploration, epsilon = patient.config.exploration, patient.run.last("train/epsilon")
-    is_late = patient.progress > 0.8 or (patient.is_over and patient.state != "stopped")
+    has_ended = patient.is_over and patient.state not in ("stopped", "solved")
+    is_late = patient.progress > 0.8 or has_ended
     if not is_late or not epsilon > HIGH_EPSILON or exploration.epsilon_ladder:
         return None
     if exploration.epsilon_schedule == "constant":
@@ -71,11 +72,13 @@ def never_beyond_random(patient: Patient) -> Finding | None:
         f"the best of {len(found)} evaluations is {number(max(found))}, and random actions made "
         f"{number(random)}"
     )
-    if len(set(patient.returns)) == 1 and patient.config.exploration.epsilon_schedule != "constant":
+    exploration, total = patient.config.exploration, patient.total_env_steps
+    if len(set(patient.returns)) == 1 and exploration.epsilon_schedule != "constant":
+        searched = exploration.decay(total) / total
         return Finding(
             "never_beyond_random",
             f"{seen}: no episode was ever better than another",
-            "--epsilon_decay_steps=50%",
+            f"--epsilon_decay_steps={'50%' if searched < 0.5 else '100%'}",
             "a longer search may find a reward; if not, the environment needs a denser one",
         )
     return Finding(

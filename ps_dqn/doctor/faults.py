@@ -1,7 +1,10 @@
 """What broke: tasks, environments, the run itself."""
 
+import math
+
 from ps_dqn.config.faults import ANSWER_SECONDS, ENV_FAILURES, LEAST_SECONDS
 from ps_dqn.doctor.patient import CUT_OFF, Finding, Patient, number, rounded
+from ps_dqn.run import directory
 
 
 def cut_off(patient: Patient) -> Finding | None:
@@ -9,11 +12,16 @@ def cut_off(patient: Patient) -> Finding | None:
     if patient.state != CUT_OFF:
         return None
     why = f"; {patient.last_words}" if patient.last_words else "; no log says why: it was killed"
+    path = patient.run.path
+    how, expect = f"--resume --run_dir={path}", "it goes on from its newest checkpoint"
+    if not patient.can_go_on:
+        how = f"--flagfile={path / directory.FLAGFILE}"
+        expect = "it has left no checkpoint, so this is another run with the same flags"
     return Finding(
         "cut_off",
         f"it ended after {patient.env_steps:,.0f} env steps without a word of its end{why}",
-        f"python -m ps_dqn.coordinator --resume --run_dir={patient.run.path}",
-        "it goes on from its newest checkpoint",
+        f"ps-dqn train {how}",
+        expect,
     )
 
 
@@ -30,7 +38,7 @@ def environments_fail(patient: Patient) -> Finding | None:
         change = f"--env_timeout={rounded(2 * timeout)}"
         expect = "steps that only take long are waited for; one that hangs costs more time"
     elif patient.failure_file:
-        change = f"python -m ps_dqn.reproduce {patient.failure_file}"
+        change = f"ps-dqn reproduce {patient.failure_file}"
         expect = "the failure, once more, with its traceback: mend the environment"
     else:
         change = "--vectorization=async"
@@ -70,10 +78,18 @@ def updates_lost(patient: Patient) -> Finding | None:
     lost, period = patient.summary("updates_lost"), patient.config.faults.snapshot_period
     if not lost:
         return None
+    recoveries = number(patient.summary("recoveries"))
+    if not patient.config.parameter_server.has_servers:
+        period = patient.config.run.checkpoint_period
+        return Finding(
+            "updates_lost",
+            f"{number(lost)} updates were lost with all workers at once ({recoveries} recoveries)",
+            f"--checkpoint_period={rounded(period / 5 if math.isfinite(period) else 60)}",
+            "workers go on from a newer checkpoint",
+        )
     return Finding(
         "updates_lost",
-        f"{number(lost)} updates were lost with parameter servers "
-        f"({number(patient.summary('recoveries'))} recoveries)",
+        f"{number(lost)} updates were lost with parameter servers ({recoveries} recoveries)",
         f"--snapshot_period={rounded(period / 5 if period else 5)}",
         "servers go on from a newer snapshot",
     )

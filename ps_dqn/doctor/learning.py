@@ -30,7 +30,9 @@ def learns_late(patient: Patient) -> Finding | None:
 
 def not_finite(patient: Patient) -> Finding | None:
     """Numbers have left what can be written."""
-    kept = patient.total("push/withheld") if not patient.config.parameter_server.outlier_gate else 0
+    config = patient.config
+    may_keep = config.parameter_server.outlier_gate or config.precision.scales_loss
+    kept = 0 if may_keep else patient.total("push/withheld")
     broken = [
         name
         for name in ("train/td_loss", "train/q_values", "train/grad_norm")

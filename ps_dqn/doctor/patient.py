@@ -36,6 +36,7 @@ class Patient:
     state: str = GOES_ON  # or CUT_OFF, or the reason why it ended
     last_words: str = ""  # the last error in its logs
     failure_file: str = ""  # of an environment, for `ps_dqn.reproduce`
+    can_go_on: bool = True  # it has left a checkpoint
     dormant_units: float = math.nan  # share of the hidden units; NaN: nobody has looked
 
     @property
@@ -133,7 +134,8 @@ def examine(run: Measured, config: Config, num_workers: int) -> Patient:
     state = run.reason or (GOES_ON if lock.may_be_held(run.path) else CUT_OFF)
     files = sorted(run.path.glob(f"{directory.WORKER_FILES}/*/env_failures/*.json"))
     words = _last_words(run.path / directory.LOGS) if state == CUT_OFF else ""
-    return Patient(config, num_workers, run, state, words, str(files[0]) if files else "")
+    failure, can_go_on = str(files[0]) if files else "", directory.has_checkpoint(run.path)
+    return Patient(config, num_workers, run, state, words, failure, can_go_on)
 
 
 def _last_words(logs: pathlib.Path) -> str:

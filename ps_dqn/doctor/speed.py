@@ -14,6 +14,17 @@ WANTED_EVALUATION = 0.1
 SLOW = 2.0
 
 
+# A change for who adds up gradients, and what comes of it.
+WITH_SERVERS = (
+    "--strategy=parameter_server",
+    "nobody waits for others after every update, and --local_updates spares pulls and pushes",
+)
+WITHOUT_THE_LAST = (
+    "--backup_workers=1",
+    "rounds go on without the last push; what it held is dropped",
+)
+
+
 def bottleneck(patient: Patient) -> Finding | None:
     """What takes most of the workers' time; None where nothing is known yet."""
     phases = patient.phases
@@ -54,6 +65,8 @@ def _faster(patient: Patient, phase: str) -> tuple[str, str]:
         if config.replay.replay == "prioritized":
             return "--replay=uniform", "minibatches are drawn without priorities"
         return f"--batch_size={max(config.learning.batch_size // 2, 1)}", "half as much is drawn"
+    if phase in ("pull", "push", "waiting") and not options.has_servers:
+        return WITH_SERVERS
     if phase in ("pull", "push"):
         if options.local_updates == 1:
             return "--local_updates=16", "a sixteenth of the pulls and pushes"
@@ -63,7 +76,7 @@ def _faster(patient: Patient, phase: str) -> tuple[str, str]:
         return f"--local_updates={2 * options.local_updates}", "half of the pulls and pushes"
     if phase == "waiting":
         if workers > 1 and patient.late("workers/slowest") > SLOW:
-            return "--backup_workers=1", "rounds do not wait for the slowest worker"
+            return WITHOUT_THE_LAST
         return "--aggregation=async", "nobody waits for others, and pushes are older"
     if phase == "dispatch":
         pushes = 4 * (options.pushes_per_closure or FIRST_PUSHES)
@@ -116,8 +129,7 @@ def slow_worker(patient: Patient) -> Finding | None:
         "slow_worker",
         f"the slowest worker takes {number(slowest)} times what the median one takes for an "
         f"update, and every round waits for it",
-        "--backup_workers=1",
-        "rounds go on without the last push; what it held is dropped",
+        *(WITHOUT_THE_LAST if options.has_servers else WITH_SERVERS),
     )
 
 

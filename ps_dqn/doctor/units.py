@@ -16,8 +16,8 @@ import tensorflow as tf
 from ps_dqn import environments, networks
 from ps_dqn.config import Config
 from ps_dqn.run.checkpoints import Checkpoint
-from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Evaluation
 
 TAU = 0.025
 # What is looked at: episodes side by side, so many steps of each, half of them at random.

@@ -21,6 +21,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from ps_dqn import user_code
 from ps_dqn.config.faults import ENV_FAILURES
 from ps_dqn.environments import overdue, parts
 
@@ -29,6 +30,13 @@ INFO = "ps_dqn_failure"
 # A seed is said anew with the first episode after so many actions, so that no more are to be made
 # again.
 MOST_ACTIONS = 10_000
+# An episode that goes on beyond so many cannot be made again: some never end, and whoever kept all
+# of their actions would run out of memory.
+MOST_KEPT = 5 * MOST_ACTIONS
+NOT_KEPT = (
+    f"it cannot be made again: there were more than {MOST_KEPT:,} actions since its seed, and they "
+    f"are not kept"
+)
 # Resets in a row that may fail.
 RESETS = 3
 # Of each process: failures that are written down.
@@ -61,7 +69,7 @@ class Guard(gymnasium.Wrapper):
         self._recipe, self._folder = recipe, folder
         self._seeds = np.random.default_rng()
         self._seed = 0  # that was said last
-        self._episodes: list[list[int]] = []  # actions since then
+        self._episodes: list[list[int]] = []  # actions since then; none where they are too many
         self._num_actions = MOST_ACTIONS  # the first reset says a seed
         self._observation: Any = None
         self._is_box = isinstance(env.observation_space, gymnasium.spaces.Box)
@@ -87,7 +95,7 @@ class Guard(gymnasium.Wrapper):
                 observation, info = self.env.reset(seed=seed, options=options)
                 self._observation = self.check(observation)
                 return observation, info
-            except Exception as error:
+            except user_code.FAILURES as error:
                 self._write_down(_failure_of(error), "reset")
                 if attempt + 1 == RESETS:
                     raise
@@ -97,14 +105,17 @@ class Guard(gymnasium.Wrapper):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Acts; a failure leaves the observation as it was and cuts the episode off."""
-        self._episodes[-1].append(int(action))
+        if self._num_actions == MOST_KEPT:
+            self._episodes = []
+        if self._episodes:
+            self._episodes[-1].append(int(action))
         self._num_actions += 1
         overdue.goes_on(self._hung)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
             self._observation = self.check(observation, reward)
             return observation, float(reward), bool(terminated), bool(truncated), info
-        except Exception as error:
+        except user_code.FAILURES as error:
             failure = _failure_of(error)
             self._write_down(failure, "step")
             self._make_anew()
@@ -141,7 +152,7 @@ class Guard(gymnasium.Wrapper):
             return
         try:
             other = gymnasium.make(self.env.spec)
-        except Exception:
+        except user_code.FAILURES:
             traceback.print_exc()
             return
         with contextlib.suppress(Exception):
@@ -150,7 +161,7 @@ class Guard(gymnasium.Wrapper):
 
     def _hung(self, text: str) -> None:
         """Writes down that the environment did not return; on another thread."""
-        is_new = not self._episodes[-1]
+        is_new = self._episodes[-1:] == [[]]
         self._write_down(Failure("hung", text), "reset" if is_new else "step")
 
     def _write_down(self, failure: Failure, where: str) -> None:
@@ -172,7 +183,10 @@ class Guard(gymnasium.Wrapper):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(content))
-            said += f"\nto make it again: python -m ps_dqn.reproduce {path}"
+            if self._episodes:
+                said += f"\nto make it again: python -m ps_dqn.reproduce {path}"
+            else:
+                said += f"\n{NOT_KEPT}; how it was made is in {path}"
         except OSError as error:
             said += f"\nhow to make it again cannot be written down: {error}"
         if failure.__cause__ is not None:
@@ -200,7 +214,7 @@ def _array(space: Any, value: Any, what: str) -> np.ndarray:
     return array
 
 
-def _failure_of(error: Exception) -> Failure:
+def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, Failure):
         return error
     failure = Failure("raised", f"{type(error).__name__}: {error}")

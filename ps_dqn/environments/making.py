@@ -4,37 +4,23 @@ import contextlib
 import dataclasses
 import functools
 import json
-import math
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import gymnasium
-import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import listed, masks, named, parts, pool, specification
+from ps_dqn.environments import first_steps, listed, masks, named, parts, pool, specification
+from ps_dqn.environments.first_steps import Looks
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError, needs_extra
 
-# First steps at most, and how long they may take (seconds).
-STEPS_SEEN, SECONDS_SEEN = 10, 0.5
-
 # Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
 _ALE = "ale_py.vector_env:AtariVectorEnv"
-
-
-@dataclasses.dataclass
-class Looks:
-    """What an environment's first steps are like."""
-
-    seconds: float = math.inf  # of its quickest step
-    largest: float = 0.0  # size of a quantity of observations
-    rewards: list[float] = dataclasses.field(default_factory=list)  # of each step
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -55,13 +41,14 @@ def describe_and_look(config: Environment, is_strict: bool) -> tuple[Environment
         is_strict: one whose first steps fail is refused; else what was seen until then counts.
 
     Raises:
-        UsageError: as `describe`; or it raises something in an episode's first steps.
+        UsageError: as `describe`; or it raises something in an episode's first steps, or nothing
+            can be learned from them.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
         spec, looks = _looked_at(config, env), Looks()
         may_fail = contextlib.nullcontext() if is_strict else contextlib.suppress(Exception)
         with may_fail, _first_steps(config):
-            _look(env, spec, looks)
+            first_steps.look(env, spec, looks)
         return spec, looks
 
 
@@ -72,32 +59,10 @@ def _first_steps(config: Environment) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"--env_id={config.env_id}: {error}") from None
-    except Exception as error:  # whatever an environment's own code raises
+    except user_code.FAILURES as error:  # whatever an environment's own code raises
         raise UsageError(
-            f"--env_id={config.env_id}: its first steps fail ({user_code.one_line(error)})"
+            f"--env_id={config.env_id}: its first steps fail ({user_code.with_place(error)})"
         ) from error
-
-
-def _look(env: VectorEnv, spec: EnvironmentSpec, looks: Looks) -> None:
-    observations, infos = env.reset(seed=0)
-    env.action_space.seed(0)
-    started = time.perf_counter()
-    while len(looks.rewards) < STEPS_SEEN and time.perf_counter() - started < SECONDS_SEEN:
-        looks.largest = max(looks.largest, _largest(spec, observations))
-        actions = masks.sample(env, infos, int(specification.actions_of(env).n))
-        before = time.perf_counter()
-        observations, rewards, *_, infos = env.step(actions)
-        looks.seconds = min(looks.seconds, time.perf_counter() - before)
-        looks.rewards.append(float(rewards[0]))
-    looks.largest = max(looks.largest, _largest(spec, observations))
-
-
-def _largest(spec: EnvironmentSpec, observations: np.ndarray) -> float:
-    """The size of the largest quantity of an observation; 0 where it has none that is finite."""
-    if not spec.num_quantities:
-        return 0.0
-    sizes = np.abs(spec.quantities(np.asarray(observations)))
-    return float(sizes.max(where=np.isfinite(sizes), initial=0.0))
 
 
 def with_masks(
@@ -126,8 +91,10 @@ def with_masks(
 
 def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
     with _first_steps(config):
-        _, infos = env.reset(seed=0)
+        observations, infos = env.reset(seed=0)
         spec = specification.of(env, config.branching)
+        if not first_steps.are_finite(spec, observations):
+            raise UsageError("its first observation is not finite")
         return with_masks(config, spec, infos, env.num_envs)
 
 
@@ -149,16 +116,19 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
         env = _make(config, num_envs, kwargs, folder)
     except UsageError:
         raise
-    except Exception as error:  # whatever an environment's own code raises
+    except user_code.FAILURES as error:  # whatever an environment's own code raises
         if (
             isinstance(error, gymnasium.error.DependencyNotInstalled)
             and "box2d" in str(error).lower()
         ):
             raise needs_extra(f"--env_id={config.env_id}", "Box2D", "box2d") from None
-        raise UsageError(
-            f"--env_id={config.env_id}: cannot be made ({user_code.one_line(error)}). Is it "
-            f"registered and its package installed? Does it take --env_kwargs={config.env_kwargs}?"
-        ) from error
+        said = f"--env_id={config.env_id}: cannot be made ({user_code.with_place(error)})"
+        questions = []
+        if isinstance(error, gymnasium.error.Error | ImportError):
+            questions.append("Is it registered and its package installed?")
+        if kwargs:
+            questions.append(f"Does it take the arguments {config.env_kwargs}?")
+        raise UsageError(". ".join(filter(None, [said, " ".join(questions)]))) from error
     if not isinstance(env.single_action_space, gymnasium.spaces.Discrete):
         env.close()
         raise UsageError(

@@ -1,7 +1,9 @@
 """Environments and wrappers of a user's own, by the names that the command line has for them."""
 
+import functools
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
@@ -22,17 +24,37 @@ def environment(env_id: str) -> str | EnvSpec:
     the colon is an id that the module registers. Atari's and MinAtar's games are registered here.
 
     Raises:
-        UsageError: the module cannot be imported.
+        UsageError: the module cannot be imported, or has nothing of that name.
     """
     registers = REGISTERED_BY.get(env_id.partition("/")[0])
     if registers and env_id not in gymnasium.registry:
         user_code.import_module(f"--env_id={env_id}", registers)
-    module, colon, name = env_id.partition(":")
+    place, colon, name = env_id.partition(":")
+    if ":" in name:
+        raise UsageError(f"--env_id={env_id}: must be package.module:EnvClass, with one colon")
     if not colon or not name.isidentifier():
         return env_id
-    if not hasattr(user_code.import_module(f"--env_id={env_id}", module), name):
+    module = user_code.import_module(f"--env_id={env_id}", place)
+    if callable(getattr(module, name, None)):
+        return EnvSpec(id=name, entry_point=env_id)
+    if name in {each.name for each in gymnasium.registry.values()}:
         return env_id
-    return EnvSpec(id=name, entry_point=env_id)
+    raise UsageError(
+        f"--env_id={env_id}: module {place} has no environment {name}; it has "
+        f"{', '.join(_environments(module)) or 'none'}"
+    )
+
+
+def _environments(module: types.ModuleType) -> list[str]:
+    """The classes of environments that a module has, also those that it has from others."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, gymnasium.Env)
+        and not issubclass(value, gymnasium.Wrapper)
+        and value is not gymnasium.Env
+    ]
 
 
 def wrappers(names: str) -> list[Wrap]:
@@ -54,4 +76,28 @@ def _wrapper(names: str, name: str) -> Wrap:
             f"{flag}: {module} has no {attribute} that can be called; name a class or a function "
             f"of an environment that returns one"
         )
-    return found
+    return functools.partial(_put_around, f"{flag}: {name}", found)
+
+
+def _put_around(said: str, wrap: Wrap, env: gymnasium.Env) -> gymnasium.Wrapper:
+    """Wraps an environment; what fails is the wrapper's, and not the environment's.
+
+    Args:
+        said: how errors begin: the flag, and which of its wrappers it is.
+        wrap: that wrapper.
+        env: what it is put around.
+
+    Raises:
+        UsageError: it fails, or returns no environment.
+    """
+    try:
+        wrapped: Any = wrap(env)
+    except user_code.FAILURES as error:  # whatever a wrapper's own code raises
+        raise UsageError(
+            f"{said} fails around the environment ({user_code.with_place(error)})"
+        ) from error
+    if not isinstance(wrapped, gymnasium.Env):
+        raise UsageError(
+            f"{said} returns a {type(wrapped).__name__}, and must return an environment"
+        )
+    return cast(gymnasium.Wrapper, wrapped)

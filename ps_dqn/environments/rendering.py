@@ -4,6 +4,8 @@ import contextlib
 import dataclasses
 import importlib.util
 import json
+import os
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ WINDOW, ARRAY = "human", "rgb_array"
 _FRAMES_PER_SECOND = 30
 # An image that is observed is enlarged to this height at the least (pixels).
 _LEAST_HEIGHT = 320
+# What says that there is a screen, on Linux; SDL, which draws most windows, takes the last.
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
 
 
 class Looks(NamedTuple):
@@ -35,6 +39,19 @@ def require_packages(flag: str) -> None:
     """
     if not all(map(importlib.util.find_spec, ("imageio", "imageio_ffmpeg"))):
         raise UsageError(f'{flag}: a package is missing: pip install "ps-dqn[video]"')
+
+
+def require_display() -> None:
+    """Refuses a window where there is no screen: SDL may end the process without a word.
+
+    Raises:
+        UsageError: with what to say instead.
+    """
+    if sys.platform == "linux" and not any(map(os.environ.get, _DISPLAYS)):
+        raise UsageError(
+            f"no display here for a window ({', '.join(_DISPLAYS[:-1])} and {_DISPLAYS[-1]} are "
+            f"not set): say --video=film.mp4"
+        )
 
 
 def looks(config: Environment, mode: str) -> Looks:

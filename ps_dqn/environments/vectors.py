@@ -29,6 +29,9 @@ _BROKEN: dict[str, tuple[type[BaseException], ...]] = {
 class Step(NamedTuple):
     """One step of a vector environment of E environments, whatever its way of resetting.
 
+    Where they are stepped one without the other it is of some of them: then the first axis of what
+    is of all has those alone.
+
     A mask says which of the A actions are allowed; without masks there are none, and A is 0.
     """
 
@@ -52,6 +55,29 @@ class Step(NamedTuple):
     states: np.ndarray | None = None
     # Of `actions`, where a policy chose them, float32 [E, 1]; likewise.
     log_probs: np.ndarray | None = None
+    # Of all actions in `observations`, where whoever remembers them asks, float32 [E, A]; likewise.
+    values: np.ndarray | None = None
+    envs: np.ndarray | None = None  # which it is of, int [some of E]; None: all
+
+    @property
+    def whose(self) -> np.ndarray | slice:
+        """Index of the environments that it is of, in arrays of all of them."""
+        return slice(None) if self.envs is None else self.envs
+
+    @property
+    def ended_envs(self) -> np.ndarray:
+        """Environments whose episodes ended with it, int."""
+        places = np.flatnonzero(self.terminated | self.truncated)
+        return places if self.envs is None else self.envs[places]
+
+    @property
+    def begins(self) -> np.ndarray:
+        """Where the next step is an episode's first one, or a reset before it, bool [E]."""
+        begins = ~self.is_transition
+        if self.envs is None:
+            begins[self.final_envs] = True
+            return begins
+        return begins | np.isin(self.envs, self.final_envs)
 
 
 class Environments:
@@ -181,9 +207,11 @@ class Environments:
         Returns:
             The environments that failed and had not before in this episode, int [f].
         """
-        kinds = np.broadcast_to(np.asarray(infos.get(INFO, 0), np.int64), self.num_envs).copy()
         with np.errstate(all="ignore"):  # a sum is quick, and may overflow
             total = rewards.sum() + (observations.sum() if self._is_real else 0)
+        if INFO not in infos and math.isfinite(total):
+            return _NONE
+        kinds = np.broadcast_to(np.asarray(infos.get(INFO, 0), np.int64), self.num_envs).copy()
         if not math.isfinite(total):
             axes = tuple(range(1, observations.ndim))
             is_finite = np.isfinite(observations).all(axis=axes) & np.isfinite(rewards)

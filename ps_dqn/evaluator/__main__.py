@@ -1,4 +1,4 @@
-"""Plays greedy episodes with a saved checkpoint: `python -m ps_dqn.evaluator --run_dir=…`.
+"""Plays greedy episodes with a saved checkpoint: `python -m ps_dqn.evaluator RUN`.
 
 It needs the run directory alone, no cluster, and may run beside a training that goes on.
 """
@@ -38,13 +38,14 @@ def main(argv: Sequence[str]) -> int:
     if command_line.asks_for_help(argv):
         command_line.print_help(
             values,
-            "python -m ps_dqn.evaluator",
+            "python -m ps_dqn.evaluator [RUN]",
             "Plays greedy episodes with a checkpoint of a run.",
             {"What to play.": FLAGS},
         )
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
+        argv = run_folder.named_first(argv)
         command_line.parse(values, argv)
         progress = _Progress()
         if values.follow:
@@ -54,8 +55,14 @@ def main(argv: Sequence[str]) -> int:
                 f"--health_port={values.health_port}: has no effect without --follow; leave it out"
             )
         return _evaluate(values, run_folder.parse(values, argv), progress)
+    except _ToldToLeaveError:
+        return signals.START_AGAIN
     except (absl_flags.Error, UsageError, health.HealthError) as error:
         command_line.refuse(error)
+
+
+class _ToldToLeaveError(KeyboardInterrupt):
+    """SIGTERM; like Ctrl-C it is no failure of the environment that is stepped just then."""
 
 
 class _Progress:
@@ -95,7 +102,7 @@ def _begin_to_follow(values: absl_flags.FlagValues, progress: _Progress) -> None
 
 
 def _leave(number: int, frame: object) -> NoReturn:
-    raise SystemExit(signals.START_AGAIN)
+    raise _ToldToLeaveError
 
 
 def _define() -> absl_flags.FlagValues:
@@ -112,7 +119,7 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress) -> int:
-    from ps_dqn.run import terminal
+    from ps_dqn.run import optional_imports, outputs, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 
     config = experiment.read(values)
@@ -123,18 +130,26 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
     found: Iterable[Checkpoint]
     if not values.follow:
         found = [checkpoints.find(values.checkpoint)]
+    else:
+        path = folder / directory.EVALUATIONS
+        outputs.check_file(path, f"--follow: {path}")
     console = terminal.redirect_to(folder / directory.LOGS / "evaluator.log")
-    from ps_dqn.evaluator import checkpoint_player
 
+    def say(line: str) -> None:
+        terminal.say(console, line)
+
+    with stages.stage("importing TensorFlow", say), optional_imports.hidden():
+        from ps_dqn.evaluator import checkpoint_player
     if values.follow:
         found = checkpoint_player.new_checkpoints(folder, checkpoints)
     player = checkpoint_player.CheckpointPlayer(config, values.episodes, values.evaluation_seed)
     for checkpoint in found:
-        score = player.play(checkpoint)
+        with stages.stage(f"playing {checkpoint.path.name}", say):
+            score = player.play(checkpoint)
         if values.follow:
             checkpoint_player.append(folder, score)
             progress.add(score.returns.mean(), checkpoint.state.counters.env_steps)
-        terminal.say(console, f"{config.environment.env_id}, {score.describe()}")
+        say(f"{config.environment.env_id}, {score.describe()}")
     return 0
 
 

@@ -16,8 +16,8 @@ from ps_dqn.environments import Environments
 from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters
-from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import Acted, Playing
+from ps_dqn.worker.playing.actor import Evaluation
 
 # From one look for a new checkpoint to the next (seconds).
 PERIOD = 1.0
@@ -113,7 +113,10 @@ def new_checkpoints(folder: pathlib.Path, checkpoints: Checkpoints) -> Iterator[
     """
     rows = directory.read_table(folder / directory.EVALUATIONS)
     played = int(rows[-1]["updates"]) if rows else -1
+    whose = directory.identity(folder)
     while True:
+        if whose != (whose := directory.identity(folder)):
+            played = -1  # another run has begun in its place
         has_ended = directory.has_ended(folder)  # looked up first: the last one is there by then
         checkpoint = checkpoints.newest()
         if checkpoint is not None and checkpoint.state.counters.updates > played:

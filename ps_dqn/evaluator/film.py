@@ -11,14 +11,12 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.environments import rendering
-from ps_dqn.errors import UsageError
 from ps_dqn.evaluator.checkpoint_player import CheckpointPlayer
-from ps_dqn.evaluator.preview import SUFFIX, Preview
+from ps_dqn.evaluator.preview import Preview
 from ps_dqn.networks import inputs
 from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.worker.calls import Playing
 
-FORMATS = (".mp4", ".gif")
 _PANEL = 260  # width of the Q-values (pixels)
 _ROW, _MOST_ROWS = 18, 24  # height of one of them, and how many are drawn at most
 _BACKGROUND, _FOREGROUND = (24, 24, 28), (220, 220, 220)
@@ -30,19 +28,6 @@ class Episode(NamedTuple):
 
     episode_return: float
     length: int  # environment steps
-
-
-def check(path: pathlib.Path, preview: pathlib.Path | None = None) -> None:
-    """Refuses a film that cannot be written.
-
-    Raises:
-        UsageError: with what to do.
-    """
-    if path.suffix not in FORMATS:
-        raise UsageError(f"--video={path}: its name must end with {' or '.join(FORMATS)}")
-    if preview is not None and (preview.suffix != SUFFIX or preview == path):
-        raise UsageError(f"--preview={preview}: must be another file, whose name ends with .gif")
-    rendering.require_packages(f"--video={path}")
 
 
 class Viewer:

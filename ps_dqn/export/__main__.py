@@ -21,7 +21,7 @@ FLAGS = (
     *("run_dir", "trust_run_dir", "checkpoint", "format", "output"),
     *("int8", "num_observations", "observations"),
 )
-FORMATS = ("weights", "keras", "savedmodel", "litert", "onnx", "npz")
+FORMATS = ("weights", "keras", "savedmodel", "litert", "onnx", "npz", "sparse")
 # Packages of formats, as they are imported.
 NEEDED = {"litert": ("ai_edge_litert",), "onnx": ("tf2onnx", "onnxruntime")}
 
@@ -55,7 +55,7 @@ def _define() -> absl_flags.FlagValues:
         "weights: the layers' weights alone, for TensorFlow and Keras; or the whole way from raw "
         "observations to actions, as a Keras model (keras), a SavedModel for TensorFlow Serving "
         "(savedmodel), for LiteRT (litert), as ONNX (onnx), or for NumPy alone, of dense layers "
-        "over one array (npz).",
+        "over one array (npz; sparse: without the zeros of a run with --pruning).",
         flag_values=values,
     )
     absl_flags.DEFINE_string(
@@ -113,18 +113,15 @@ def _check(values: absl_flags.FlagValues) -> None:
 
 
 def _export(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
-    from ps_dqn.run import terminal
+    from ps_dqn.run import outputs, terminal
 
     config, checkpoint = run_folder.of_values(values, folder)
     output = pathlib.Path(values.output).expanduser()
     given = pathlib.Path(values.observations).expanduser() if values.observations else None
     if given and not given.is_file():
         raise UsageError(f"--observations={given}: there is no such file")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        console = terminal.redirect_to(folder / directory.LOGS / "export.log")
-    except OSError as error:
-        raise UsageError(f"--output={output}: {error.filename}: {error.strerror}") from None
+    outputs.make_folder(output, f"--output={output}")
+    console = terminal.redirect_to(folder / directory.LOGS / "export.log")
 
     def say(line: str) -> None:
         terminal.say(console, line)

@@ -26,7 +26,8 @@ class Agreement:
 
     Attributes:
         observations: it was tried on.
-        same_actions: of those, where both choose the same, or values are equal but for rounding.
+        same_actions: of those, where its action is worth as much as the best one, but for rounding,
+            by the run's own values; with branches each part of it.
         largest_difference: of the values, over all of them.
         largest_value: of the run's network, without its sign.
     """
@@ -103,21 +104,38 @@ def compare(interface: Interface, met: Met, wanted: Arrays, found: Arrays) -> Ag
     name = greedy.chosen_by(wanted)
     q_values = wanted[name]
     largest = float(np.abs(q_values).max())
-    count = len(q_values)
-    is_same = (found[greedy.ACTION] == wanted[greedy.ACTION]).reshape(count, -1).all(axis=1)
-    is_tie = _margins(interface, met, q_values) <= TOLERANCE * max(largest, 1.0)
+    losses = _losses(interface, met, q_values, found[greedy.ACTION])
+    is_same = losses <= TOLERANCE * max(largest, 1.0)
     difference = float(np.abs(found[name] - q_values).max())
-    return Agreement(count, int((is_same | is_tie).sum()), difference, largest)
+    return Agreement(len(q_values), int(is_same.sum()), difference, largest)
 
 
-def _margins(interface: Interface, met: Met, q_values: np.ndarray) -> np.ndarray:
-    """How much better the best action is than the second; of parts, the least of them."""
+def _losses(interface: Interface, met: Met, q_values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """How much less the chosen actions are worth than the best allowed ones; of parts, the most.
+
+    Args:
+        interface: of the run.
+        met: where they were chosen.
+        q_values: by the run's own network, float32 [B, C].
+        chosen: the environment's own actions [B, *shape].
+
+    Returns:
+        float32 [B]; infinite where the environment has no such action.
+    """
     allowed = heads.only_allowed(tf.constant(q_values), tf.constant(met.masks))
-    counts = interface.spec.branches
-    parts = branches.split(allowed, counts) if counts else [allowed]
-    margins = [np.full(len(q_values), np.inf)]
-    for part in parts:
-        best = np.sort(part.numpy(), axis=1)[:, ::-1]
-        if best.shape[1] > 1:
-            margins.append(best[:, 0] - best[:, 1])
-    return np.min(margins, axis=0)
+    actions, spec = interface.actions, interface.spec
+    chosen = chosen.reshape(len(q_values), 1, -1)
+    if spec.branches:
+        parts = branches.split(allowed, spec.branches)
+        tables = [values.astype(actions.dtype)[:, np.newaxis] for values in actions.values]
+        places = [chosen[..., [part]] for part in range(len(parts))]
+    else:
+        numbers = np.arange(spec.num_actions)
+        parts, places = [allowed], [chosen]
+        tables = [actions.of(numbers).reshape(len(numbers), -1)]
+    losses = []
+    for part, table, place in zip(parts, tables, places, strict=True):
+        values = part.numpy()
+        own = np.where((place == table).all(axis=-1), values, -np.inf)
+        losses.append(values.max(axis=1) - own.max(axis=1))
+    return np.max(losses, axis=0)

@@ -65,8 +65,8 @@ def _export(
     say: Say,
 ) -> int:
     form, output, parameters = formats.FORMATS[wanted.form], wanted.output, checkpoint.state.average
-    if wanted.form == "npz":
-        numpy_file.check(network, interface)
+    if wanted.form in formats.OF_NUMPY:
+        numpy_file.check(network, interface, wanted.form)
     if wanted.observations:
         met = observations.read(wanted.observations, interface)
         say(f"  {len(met.rows):,} observations of {wanted.observations}")

@@ -17,13 +17,15 @@ import tensorflow as tf
 
 from ps_dqn.environments import raw
 from ps_dqn.environments.interface import Interface
-from ps_dqn.export import numpy_file, numpy_network
+from ps_dqn.export import numpy_file
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.policy import greedy
+from ps_dqn.policy import greedy, numpy_network
 
 Arrays = dict[str, np.ndarray]
 Answer = Callable[[Arrays], Arrays]
 SIGNATURE = "serving_default"
+# Names of formats for NumPy alone.
+OF_NUMPY = ("npz", "sparse")
 # Operations of ONNX as this version has them; runtimes know all before theirs.
 OPSET = 17
 # Observations by which ranges of numbers are found for whole numbers of 8 bits.
@@ -156,6 +158,10 @@ def _write_npz(made: Made, path: pathlib.Path) -> None:
     numpy_file.write(made.network, made.interface, path)
 
 
+def _write_sparse(made: Made, path: pathlib.Path) -> None:
+    numpy_file.write(made.network, made.interface, path, is_sparse=True)
+
+
 def _read_npz(path: pathlib.Path) -> Answer:
     network = numpy_network.Network(str(path))
     return lambda inputs: network(inputs[raw.NAME], inputs.get(greedy.MASK))
@@ -179,5 +185,6 @@ FORMATS = {
     "savedmodel": Format("saved_model", _write_savedmodel, _read_savedmodel),
     "litert": Format("model.tflite", _write_litert, _read_litert),
     "npz": Format("model.npz", _write_npz, _read_npz),
+    "sparse": Format("model.npz", _write_sparse, _read_npz),
     "onnx": Format("model.onnx", _write_onnx, _read_onnx),
 }

@@ -17,8 +17,8 @@ from ps_dqn.environments.interface import Interface
 from ps_dqn.errors import UsageError
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.policy import greedy
-from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Evaluation
 
 Arrays = dict[str, np.ndarray]
 EPISODES = 8  # side by side

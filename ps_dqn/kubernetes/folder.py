@@ -60,9 +60,9 @@ def write(run: Launch, folder: pathlib.Path) -> None:
             folder / MANIFESTS / name,
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-    for name, content in run.patches:
+    for patch in run.patches:
         (folder / PATCHES).mkdir(exist_ok=True)
-        (folder / PATCHES / name).write_bytes(content)
+        (folder / PATCHES / patch.name).write_bytes(patch.content)
 
 
 def set_workers(folder: pathlib.Path, workers: int) -> bool:

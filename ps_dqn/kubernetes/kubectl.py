@@ -13,6 +13,8 @@ RENDERERS = {
     "kubectl": (["version", "--client", "--output=json"], r'"kustomizeVersion": *"v', "kustomize"),
     "kustomize": (["version"], "v", "build"),
 }
+# How `kubectl kustomize` logs why it failed.
+_LOGGED = re.compile(r'[EF]\d{4} .*\] "command failed" err="(.*)"')
 OLDEST_KUSTOMIZE, ITS_KUBECTL = (5, 0), "1.27"
 
 
@@ -77,4 +79,6 @@ def _finish(command: Sequence[str], output: int | None) -> str:
     said = [line.strip(" \t`:") for line in ran.stderr.splitlines()]
     # The last line may be a bracket, where an error has several.
     last = [line for line in said if re.search(r"\w", line)] or [f"exit code {ran.returncode}"]
-    raise KubectlError(f"{command[0]}: {last[-1].removeprefix('error: ')}")
+    logged = _LOGGED.fullmatch(last[-1])
+    why = logged[1].replace('\\"', '"') if logged else last[-1].removeprefix("error: ")
+    raise KubectlError(f"{command[0]}: {why}")

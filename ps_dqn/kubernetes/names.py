@@ -10,6 +10,8 @@ ROLES = {
     "coordinator": "Job",
     "parameter-server": "StatefulSet",
     "worker": "StatefulSet",
+    "replay-server": "StatefulSet",  # of Ape-X
+    "actor": "StatefulSet",  # of SEED, where workers have no environments
     "evaluator": "Job",
     "tensorboard": "Deployment",
 }

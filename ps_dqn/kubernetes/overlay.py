@@ -2,6 +2,7 @@
 
 import json
 
+from ps_dqn.kubernetes import dns
 from ps_dqn.kubernetes.names import COMPONENT, COMPONENTS, INSTANCE, MADE_OF, ROLES
 from ps_dqn.kubernetes.plan import Image, Launch, Storage
 
@@ -10,6 +11,12 @@ FLAGFILE = "experiment.flags"
 MANIFESTS, PATCHES = "manifests", "patches"
 # The first line of what may be written anew.
 MARK = "# Written by ps_dqn.launch, which overwrites it; take this line away to keep your changes."
+# Of runs without parameter servers.
+ALL_REDUCE = "components/all-reduce"
+# Roles that most runs are without.
+EXTRA = ("replay-server", "actor")
+# NodeLocal DNSCache, where a cluster has it.
+NODE_CACHE = "169.254.20.10/32"
 # Who mounts the run directory: all on one node, where only one node can mount it.
 MOUNTING = ("coordinator", "evaluator", "tensorboard")
 
@@ -28,6 +35,7 @@ def text(run: Launch) -> str:
     """The overlay's kustomization."""
     # Strings are JSON, which YAML reads as they are: a tag may look like a number.
     name, made_of = json.dumps(run.place.name), json.dumps(" ".join(folders(run)))
+    without_servers = "" if run.experiment.has_servers else f"  - {MANIFESTS}/{ALL_REDUCE}/remove\n"
     is_own = run.overlay not in ("base", *COMPONENTS)
     resources = f"overlays/{run.overlay}" if is_own else "base"
     components = "".join(f"  - {MANIFESTS}/components/{each}\n" for each in _components(run))
@@ -50,7 +58,7 @@ resources:
 replicas:
   - {{name: worker, count: {run.workers}}}
   - {{name: parameter-server, count: {run.ps}}}
-images:
+{_extra_count(run)}images:
 {_images(run)}configMapGenerator:
   - {{name: experiment, behavior: replace, files: [{FLAGFILE}]}}
 patches:
@@ -61,9 +69,9 @@ patches:
   - target: {{kind: Namespace}} # deleting this run must not take the namespace's others with it
     patch: |-
       {{$patch: delete, apiVersion: v1, kind: Namespace, metadata: {{name: any}}}}
-{_resources(run)}{_storage(run.storage)}{_one_node(run)}{_own_patches(run)}transformers:
+{_resources(run)}{_storage(run.storage)}{_one_node(run)}{_dns(run)}{_freed(run)}{_own_patches(run)}transformers:
   - {MANIFESTS}/counts
-{_worker_image(run)}{assemble}"""
+{without_servers}{_extra_counts(run)}{_worker_image(run)}{assemble}"""
 
 
 def _components(run: Launch) -> list[str]:
@@ -71,8 +79,37 @@ def _components(run: Launch) -> list[str]:
         run.overlay: run.overlay in COMPONENTS,
         "tls": run.tls_image is not None,
         "free-nodes": run.free_nodes,
+        **({run.extra.component: True} if run.extra else {}),
+        ALL_REDUCE.rpartition("/")[2]: not run.experiment.has_servers,
     }
     return [each for each, is_wanted in wanted.items() if is_wanted]
+
+
+def _extra_count(run: Launch) -> str:
+    """How many replay servers or actors there are, among the `replicas:`."""
+    if not run.extra:
+        return ""
+    return f"  - {{name: {run.extra.role}, count: {run.extra.pods}}}\n"
+
+
+def _extra_counts(run: Launch) -> str:
+    """What copies that to where the addresses are made of it."""
+    return f"  - {MANIFESTS}/components/{run.extra.component}/counts\n" if run.extra else ""
+
+
+def _freed(run: Launch) -> str:
+    """Whom the coordinator frees, where it is not workers and parameter servers alone."""
+    if not run.free_nodes or (run.experiment.has_servers and not run.extra):
+        return ""
+    wanted = [
+        "WORKER",
+        *(["PARAMETER_SERVER"] if run.experiment.has_servers else []),
+        *([run.extra.variable] if run.extra else []),
+    ]
+    sets = ",".join(f"$({name})" for name in wanted)
+    # Of a flag said twice the last one counts.
+    at = "/spec/template/spec/containers/0/args/-"
+    return _patch("Job", "coordinator", {at: f"--free_stateful_sets={sets}"})
 
 
 def _images(run: Launch) -> str:
@@ -114,6 +151,7 @@ def _resources(run: Launch) -> str:
             },
         )
         for role, kind in ROLES.items()
+        if role not in EXTRA or (run.extra and role == run.extra.role)
     )
 
 
@@ -144,8 +182,26 @@ def _one_node(run: Launch) -> str:
     return _patch("Job|Deployment", "|".join(MOUNTING), {at: affinity})
 
 
+def _dns(run: Launch) -> str:
+    """Whom tasks ask for names; the cache that nodes may have stays."""
+    if run.dns is None:
+        return ""
+    namespace = {"matchLabels": {"kubernetes.io/metadata.name": run.dns.namespace}}
+    # An expression, as in the manifests: `labels:` would add to labels.
+    named = {"key": run.dns.label, "operator": "In", "values": [run.dns.value]}
+    pods = {"namespaceSelector": namespace, "podSelector": {"matchExpressions": [named]}}
+    cache = {"ipBlock": {"cidr": NODE_CACHE}}
+    # NetworkPolicy is about the port of the pod, wherever the Service listens.
+    ports = [
+        {"port": port, "protocol": protocol}
+        for port in sorted({dns.PORT, run.dns.port})
+        for protocol in ("UDP", "TCP")
+    ]
+    return _patch("NetworkPolicy", "dns", {"/spec/egress": [{"to": [pods, cache], "ports": ports}]})
+
+
 def _own_patches(run: Launch) -> str:
-    return "".join(f"  - path: {PATCHES}/{name}\n" for name, _ in run.patches)
+    return "".join(f"  - path: {PATCHES}/{patch.name}\n" for patch in run.patches)
 
 
 def _worker_image(run: Launch) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from typing import NamedTuple
 
+from ps_dqn.kubernetes.dns import Dns
 from ps_dqn.kubernetes.names import Place
 
 
@@ -24,12 +25,36 @@ class Storage:
     access_mode: str
 
 
+class Patch(NamedTuple):
+    """What the manifests should say beside what flags do."""
+
+    name: str  # of the file in the run's folder
+    said: str  # the flag that asks for it
+    content: bytes
+
+
+class ExtraRole(NamedTuple):
+    """Tasks that some runs have beside workers and parameter servers."""
+
+    component: str  # the folder of their manifests
+    role: str
+    pods: int
+
+    @property
+    def variable(self) -> str:
+        """What their Service's name is called in the ConfigMap `cluster`."""
+        return self.role.replace("-", "_").upper()
+
+
 @dataclasses.dataclass(frozen=True)
 class Experiment:
     """What is trained: the flagfile, and of what is in it what people are told."""
 
     content: bytes
     env_id: str
+    topology: str = "local"
+    num_actors: int = 0  # that are no workers
+    has_servers: bool = True  # or the workers hold the parameters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +67,15 @@ class Launch:
     tls_image: Image | None  # None: tasks speak without TLS
     workers: int
     ps: int
+    extra: ExtraRole | None
     experiment: Experiment
     overlay: str
     cpu: dict[str, str]  # by role; of those that are not there, as the manifests have it
     memory: dict[str, str]
     storage: Storage
+    dns: Dns | None  # None: as the manifests have it
     free_nodes: bool  # of workers and parameter servers, when the run is over
-    patches: tuple[tuple[str, bytes], ...]  # names of files, and what is in them
+    patches: tuple[Patch, ...]
     output: pathlib.Path
     dry_run: bool
     apply: bool

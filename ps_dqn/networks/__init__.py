@@ -3,6 +3,7 @@
 Importing this package makes their layers known to `keras.models.load_model`.
 """
 
-from ps_dqn.networks.network import QNetwork, build
+from ps_dqn.networks.building import build
+from ps_dqn.networks.network import QNetwork
 
 __all__ = ["QNetwork", "build"]

@@ -9,6 +9,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from ps_dqn.networks import precision
+
 # Squarings of a kernel's Gram matrix: as many as 2 ** this steps of power iteration.
 _SQUARINGS = 6
 
@@ -35,7 +37,7 @@ class PatchConvolution(keras.layers.Conv2D):
 
 
 @keras.saving.register_keras_serializable("ps_dqn")
-class SpectralConvolution(keras.layers.Conv2D):
+class SpectralConvolution(precision.Unrounded, keras.layers.Conv2D):
     """A convolution whose kernel is divided by its largest singular value.
 
     Miyato et al. 2018, arXiv:1802.05957; of residual blocks in BTR (Clark et al. 2024,
@@ -47,8 +49,11 @@ class SpectralConvolution(keras.layers.Conv2D):
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """From images [B, H, W, C] to [B, H', W', U]."""
         kernel = self.kernel / largest_singular_value(self.kernel)
+        inputs, kernel, bias = (
+            tf.cast(each, self.compute_dtype) for each in (inputs, kernel, self.bias)
+        )
         found = tf.nn.conv2d(inputs, kernel, self.strides, self.padding.upper())
-        return tf.nn.bias_add(found, self.bias)
+        return tf.nn.bias_add(found, bias)
 
 
 def largest_singular_value(kernel: tf.Tensor) -> tf.Tensor:

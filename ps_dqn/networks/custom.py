@@ -18,7 +18,7 @@ from ps_dqn import user_code
 from ps_dqn.config import Network, Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
-from ps_dqn.networks import inputs
+from ps_dqn.networks import inputs, precision
 from ps_dqn.networks.heads import num_atoms
 
 
@@ -78,7 +78,9 @@ def _flattened(environment: EnvironmentSpec) -> keras.layers.Layer:
     return keras.Model(given, ops.concatenate(flat, axis=-1))
 
 
-def build(network: Network, value: Value, environment: EnvironmentSpec, seed: int) -> CustomHead:
+def build(
+    network: Network, value: Value, environment: EnvironmentSpec, seed: int, numbers: str
+) -> CustomHead:
     """The network that the user's function `--network=package.module:function` builds.
 
     It is called as function(observation_shape, num_outputs) and returns a Keras model from
@@ -86,6 +88,7 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     several parts the shape is a dictionary, and so are the observations, float32, numbers of things
     one-hot. The outputs are A action values, or A·N logits or quantile values. It is the whole
     network, so the widths, activation and normalisation of the other networks do not apply to it.
+    While it is called, Keras's policy is that of `numbers`.
 
     Raises:
         UsageError: there is no such function; or what it returns does not fit, or has state beside
@@ -97,7 +100,8 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     shape = _shapes(environment)
     num_outputs = environment.num_actions * (num_atoms(value) or 1)
     num_outputs += int(value.learns_policy)  # the value of the state
-    with _global_seed(seed), _explained(name, f"observation_shape={shape}, {num_outputs=}"):
+    explained = _explained(name, f"observation_shape={shape}, {num_outputs=}")
+    with _global_seed(seed), precision.computing(numbers), explained:
         model = function(shape, num_outputs)
     if not isinstance(model, keras.Model):
         raise UsageError(
@@ -110,10 +114,16 @@ def build(network: Network, value: Value, environment: EnvironmentSpec, seed: in
     else:
         dtype = "float32" if environment.parts else environment.observation_dtype.name
         observations = keras.Input(shape, dtype=dtype)
-    with _global_seed(seed), _explained(name, f"observations of the shape {shape}"):
+    explained = _explained(name, f"observations of the shape {shape}")
+    with _global_seed(seed), precision.computing(numbers), explained:
         outputs = model(observations)  # a subclass makes its weights here
         found = keras.tree.map_structure(lambda each: tuple(each.shape)[1:], outputs)
     _check_outputs(name, found, num_outputs)
+    if numbers != precision.FULL and outputs.dtype != precision.FULL:
+        raise UsageError(
+            f"--network={name}: its outputs are {outputs.dtype} with --precision={numbers}, too "
+            f"few digits for values: give its last layer dtype='float32'"
+        )
     _check_weights(name, model)
     return CustomHead(model, value, environment)
 
@@ -173,10 +183,10 @@ def _check_weights(name: str, model: keras.Model) -> None:
 def _explained(name: str, arguments: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # whatever a user's network raises
+    except user_code.FAILURES as error:  # whatever a user's network raises
         raise UsageError(
-            f"--network={name}: failed with {arguments} ({user_code.one_line(error)}): correct the "
-            f"function"
+            f"--network={name}: failed with {arguments} ({user_code.with_place(error)}): correct "
+            f"the function"
         ) from error
 
 

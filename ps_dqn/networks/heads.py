@@ -98,7 +98,7 @@ class Head:
             layers: list[keras.layers.Layer] = []
             for width in network.hidden_sizes[-1:]:
                 layers += factory.hidden(width)
-            return [*layers, factory.dense(outputs * (self._atoms or 1), 1.0)]
+            return [*layers, factory.outputs(outputs * (self._atoms or 1), 1.0)]
 
         self._values = stream(1) if network.dueling else []
         self._actions = stream(self._num_actions)
@@ -147,8 +147,8 @@ class PolicyHead:
         for width in network.hidden_sizes[-1:]:
             self._hidden += factory.hidden(width)
         # All actions are nearly as likely at first.
-        self._policy = [factory.dense(environment.num_actions, _FIRST_LOGITS)]
-        self._value = [factory.dense(1, 1.0)]
+        self._policy = [factory.outputs(environment.num_actions, _FIRST_LOGITS)]
+        self._value = [factory.outputs(1, 1.0)]
 
     def __call__(
         self, features: tf.Tensor, noise: tf.Tensor | None = None, taus: tf.Tensor | None = None

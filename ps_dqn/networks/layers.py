@@ -15,8 +15,9 @@ from keras import ops
 
 from ps_dqn import seeds
 from ps_dqn.config import Network
-from ps_dqn.networks import atoms
+from ps_dqn.networks import atoms, precision
 from ps_dqn.networks.convolutions import PatchConvolution, SpectralConvolution
+from ps_dqn.networks.quantized import QuantizedConvolution, QuantizedDense
 
 _MOST_SEEDS = 256  # of a network's layers beside its hidden ones
 
@@ -76,7 +77,7 @@ class NoisyDense(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("ps_dqn")
-class QuantileEmbedding(keras.layers.Layer):
+class QuantileEmbedding(precision.Unrounded):
     """Features times the cosine embedding of quantile fractions, as in IQN (arXiv:1806.06923).
 
     Args:
@@ -107,9 +108,10 @@ class QuantileEmbedding(keras.layers.Layer):
         rows, number = tf.shape(taus)[0], taus.shape[1]
         angles = math.pi * tf.range(self.num_cosines, dtype=tf.float32)  # [C]
         cosines = tf.cos(tf.reshape(taus, [-1, 1]) * angles)  # [B·N, C]
-        embedded = tf.nn.relu(tf.matmul(cosines, self.kernel) + self.bias)  # [B·N, F]
+        embedded = precision.product(cosines, self.kernel, self.compute_dtype) + self.bias
+        embedded = tf.cast(tf.nn.relu(embedded), self.compute_dtype)  # [B·N, F]
         embedded = tf.reshape(embedded, [rows, number, self.bias.shape[0]])
-        return features[:, None] * embedded  # [B, N, F]
+        return tf.cast(features, self.compute_dtype)[:, None] * embedded  # [B, N, F]
 
     def get_config(self) -> dict[str, Any]:
         """What Keras writes into a file."""
@@ -121,7 +123,7 @@ class QuantileEmbedding(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("ps_dqn")
-class LSTM(keras.layers.Layer):
+class LSTM(precision.Unrounded):
     """One step of a long short-term memory (Hochreiter and Schmidhuber 1997), forget bias 1.
 
     It reads features, the action before them and its reward, as R2D2's does. Its memory is the
@@ -164,13 +166,15 @@ class LSTM(keras.layers.Layer):
     def project(self, features: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
         """From [B, F] and steps before [B, 2] to what both add to the gates, [B, 4U]."""
         actions = tf.one_hot(tf.cast(before[:, 0], tf.int32) - 1, self.num_actions)
+        features = tf.cast(features, tf.float32)
         inputs = tf.concat([features, actions, before[:, 1:]], axis=-1)
-        return tf.matmul(inputs, self.kernel) + self.bias
+        return precision.product(inputs, self.kernel, self.compute_dtype) + self.bias
 
     def advance(self, projected: tf.Tensor, memory: tf.Tensor) -> tf.Tensor:
         """From `project`'s result and a memory to the next memory, [B, 2U]."""
         hidden, cell = tf.split(memory, 2, axis=-1)
-        gates = projected + tf.matmul(hidden, self.recurrent_kernel)  # [B, 4U]
+        recurrent = precision.product(hidden, self.recurrent_kernel, self.compute_dtype)
+        gates = projected + recurrent  # [B, 4U]
         enter, keep, new, leave = tf.split(gates, 4, axis=-1)
         cell = tf.sigmoid(keep) * cell + tf.sigmoid(enter) * tf.tanh(new)
         return tf.concat([tf.sigmoid(leave) * tf.tanh(cell), cell], axis=-1)
@@ -211,28 +215,25 @@ class Standardize(keras.layers.Layer):
 class Factory:
     """Makes the layers of one network, each with its own seed, in the order of its calls."""
 
-    def __init__(self, network: Network, seed: int):
-        self._network = network
+    def __init__(self, network: Network, seed: int, is_quantized: bool = False):
+        """`is_quantized`: dense layers and convolutions are `quantized`'s."""
+        self._network, self._is_quantized = network, is_quantized
         # What is first drawn does not depend on how much is.
         count = _MOST_SEEDS + 2 * len(network.hidden_sizes)
         self._seeds = iter(np.random.SeedSequence(seed).generate_state(count))
         self._salts = itertools.count()
 
-    def dense(self, width: int, scale: float) -> keras.layers.Layer:
-        """A dense layer, noisy where the network is; `scale` is its variance times F."""
-        initializer = self._initializer(scale)
-        if self._network.noisy:
-            sigma, salt = self._network.noisy_sigma, next(self._salts)
-            return NoisyDense(width, sigma, salt, kernel_initializer=initializer)
-        return keras.layers.Dense(width, kernel_initializer=initializer)
+    def outputs(self, width: int, scale: float) -> keras.layers.Layer:
+        """A dense layer in float32, noisy where the network is; `scale` as for `_dense`."""
+        return self._dense(width, scale, precision.FULL)
 
     def plain(self, width: int) -> keras.layers.Layer:
         """A dense layer without noise, as convolutions are."""
-        return keras.layers.Dense(width, kernel_initializer=self._initializer(2.0))
+        return self._of_dense(width, self._initializer(2.0))
 
     def hidden(self, width: int) -> list[keras.layers.Layer]:
         """A dense layer with its normalisation and activation."""
-        return [self.dense(width, 2.0), *self.activation()]
+        return [self._dense(width, 2.0), *self.activation()]
 
     def activation(self) -> list[keras.layers.Layer]:
         """The network's activation, after a normalisation of the last axis where it has one."""
@@ -243,12 +244,16 @@ class Factory:
         self, filters: int, size: int, stride: int, padding: str, is_residual: bool = False
     ) -> keras.layers.Layer:
         """A convolution of channels-last images; those of residual blocks may be bounded."""
+        if self._is_quantized:
+            return QuantizedConvolution(filters, size, stride, padding)
         is_bounded = is_residual and self._network.spectral_norm
         kind = SpectralConvolution if is_bounded else keras.layers.Conv2D
         return kind(filters, size, stride, padding, kernel_initializer=self._initializer(2.0))
 
     def patch_convolution(self, filters: int, size: int) -> keras.layers.Layer:
         """A convolution of small channels-last images, without stride and padding."""
+        if self._is_quantized:
+            return QuantizedConvolution(filters, size, 1, "valid")
         return PatchConvolution(filters, size, kernel_initializer=self._initializer(2.0))
 
     def quantile_embedding(self, num_cosines: int, num_policy_quantiles: int) -> QuantileEmbedding:
@@ -258,6 +263,21 @@ class Factory:
     def lstm(self, units: int, num_actions: int) -> LSTM:
         """The recurrent layer."""
         return LSTM(units, num_actions, int(next(self._seeds)))
+
+    def _dense(self, width: int, scale: float, dtype: str | None = None) -> keras.layers.Layer:
+        """A dense layer, noisy where the network is; `scale` is its variance times F."""
+        initializer = self._initializer(scale)
+        if self._network.noisy:
+            sigma, salt = self._network.noisy_sigma, next(self._salts)
+            return NoisyDense(width, sigma, salt, initializer, dtype=dtype)
+        return self._of_dense(width, initializer, dtype)
+
+    def _of_dense(
+        self, width: int, initializer: keras.initializers.Initializer, dtype: str | None = None
+    ) -> keras.layers.Layer:
+        if self._is_quantized:
+            return QuantizedDense(width)
+        return keras.layers.Dense(width, kernel_initializer=initializer, dtype=dtype)
 
     def _initializer(self, scale: float) -> keras.initializers.Initializer:
         return keras.initializers.VarianceScaling(

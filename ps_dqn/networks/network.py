@@ -16,42 +16,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from ps_dqn.config import Network, Value, checks
+from ps_dqn.config import Value
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.networks import choosing, custom, heads, inputs, segments, torsos, unrolling
+from ps_dqn.networks import choosing, heads, inputs, quantized, segments, unrolling
 from ps_dqn.networks.convolutions import PatchConvolution
-from ps_dqn.networks.layers import LSTM, Factory, run
+from ps_dqn.networks.layers import LSTM, run
 from ps_dqn.networks.standardized import Standardized
-
-
-def build(network: Network, value: Value, environment: EnvironmentSpec, seed: int) -> "QNetwork":
-    """The Q-network of a configuration.
-
-    Args:
-        network: which one, its widths and what is built into it; see `torsos.build` and
-            `custom.build`.
-        value: what it says of an action's value.
-        environment: shape and dtype of an observation, and A; uint8 is scaled from 0..255 to 0..1.
-        seed: of the initial weights.
-
-    Raises:
-        UsageError: there is no such network, or it does not fit the environment.
-    """
-    checks.check_network(network, value)
-    standardized = Standardized(network, value, environment)
-    if ":" in network.network:
-        whole = custom.build(network, value, environment, seed)
-        return QNetwork(whole.encoder, None, whole, value, environment, standardized)
-    factory = Factory(network, seed)
-    layers = torsos.build(network, environment, factory)
-    for width in network.hidden_sizes[:-1]:
-        layers += factory.hidden(width)
-    lstm = None
-    if network.recurrent_size:
-        lstm = factory.lstm(network.recurrent_size, environment.num_actions)
-    head = heads.make(network, value, environment, factory)
-    return QNetwork(layers, lstm, head, value, environment, standardized)
-
 
 # A parameter vector [P], or its weights as `QNetwork.cut` returns them.
 Parameters: TypeAlias = tf.Tensor | tuple[tf.Tensor, ...]
@@ -76,6 +46,7 @@ class QNetwork:
         initial: the parameters to start from, float32 [P].
         has_policy: whether its outputs are a policy's, and no values of actions.
         segments: where in them the variables are that gradients change.
+        kernels: where in them the weights of layers are, by name.
     """
 
     def __init__(
@@ -101,6 +72,7 @@ class QNetwork:
         self._sizes = [math.prod(variable.shape) for variable in self._variables]
         self.initial = np.concatenate([np.ravel(each.numpy()) for each in self._variables])
         self.num_parameters = self.initial.size
+        self.kernels = segments.kernels(self._variables)
         self.segments = segments.of(self._variables, [*encoder, *filter(None, [lstm])])
 
     def cut(self, parameters: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -244,6 +216,10 @@ class QNetwork:
             outputs = self._head(features, noise)
         chosen = choosing.choose(outputs, self._value, self.branches, noise, masks)
         return chosen.actions, state, chosen.log_probs
+
+    def quantized(self, weights: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
+        """Of a network built with `numbers="int8"`: its weights, of the same one's in float32."""
+        return quantized.of_weights(weights, self._variables)
 
     def assign(self, vector: np.ndarray) -> None:
         """Puts a parameter vector [P] into the Keras model's weights."""

@@ -27,5 +27,16 @@ def of(variables: Sequence[keras.Variable], encoder: Sequence[keras.layers.Layer
     for variable in variables:
         start, stop = stop, stop + math.prod(variable.shape)
         if variable.trainable:
-            found.append(Segment(start, stop, id(variable) not in before_head))
+            axes = sum(variable.shape) if len(variable.shape) > 1 else 0
+            found.append(Segment(start, stop, id(variable) not in before_head, axes))
+    return found
+
+
+def kernels(variables: Sequence[keras.Variable]) -> dict[str, slice]:
+    """Where the weights of layers are among all of the vector, by layer and variable."""
+    found, stop = {}, 0
+    for variable in variables:
+        start, stop = stop, stop + math.prod(variable.shape)
+        if variable.trainable and len(variable.shape) > 1:
+            found[variable.path] = slice(start, stop)
     return found

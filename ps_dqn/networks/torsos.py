@@ -86,7 +86,7 @@ def _convolved(
     factory: Factory,
 ) -> keras.KerasTensor:
     """Images [B, *shape] as features [B, F]."""
-    for layer in [*_channels_last(shape), *_scaling(dtype)]:
+    for layer in [*_scaling(dtype), *_channels_last(shape)]:
         x = layer(x)
     if network.network == "impala":
         x = _impala(x, network, factory)
@@ -130,7 +130,7 @@ def _scaling(dtype: np.dtype) -> list[keras.layers.Layer]:
 
 
 def _channels_last(shape: tuple[int, ...]) -> list[keras.layers.Layer]:
-    """Layers from observations to [B, H, W, C]; before the scaling, while pixels are small."""
+    """Layers from observations to [B, H, W, C]; TensorFlow permutes floats faster than bytes."""
     image = images.channels_last(shape)
     if len(shape) == 4:
         return [keras.layers.Permute((2, 3, 1, 4)), keras.layers.Reshape(image)]

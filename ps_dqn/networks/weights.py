@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.run import directory
+from ps_dqn.run import directory, disk
 
 NAME = "network"
 
@@ -22,7 +22,8 @@ def save_model(network: QNetwork, parameters: np.ndarray, folder: pathlib.Path) 
         folder: of the run.
     """
     network.assign(parameters)
-    network.as_keras().save(folder / directory.MODEL)
+    with disk.beside(folder / directory.MODEL) as temporary:
+        network.as_keras().save(temporary)
 
 
 def save(model: keras.Model, folder: pathlib.Path) -> list[pathlib.Path]:

@@ -1,7 +1,7 @@
 """Ways of aggregating: what a pull is answered, how a push is judged, what makes a version.
 
-One class for each value of `--aggregation`; another is one more class in `WAYS` and one more choice
-of the flag. Shapes: P parameters of a shard, W pushes of a round.
+One class for each value of `--aggregation`; another is one more class, in `ways` too, and one more
+choice of the flag. Shapes: P parameters of a shard, W pushes of a round.
 """
 
 import abc
@@ -250,20 +250,6 @@ class Median(Synchronous):
         """The median of each coordinate; of an even number the mean of the two in the middle."""
         middle = (len(vectors) - 1) // 2
         return _between(vectors, middle, len(vectors) - middle)
-
-
-WAYS: dict[str, type[Aggregation]] = {
-    "async": Asynchronous,
-    "sync": Synchronous,
-    "trimmed_mean": TrimmedMean,
-    "median": Median,
-}
-
-
-def make(config: Config, num_workers: int) -> Aggregation:
-    """The way of aggregating that the configuration names; auto is left to a worker alone."""
-    name = config.parameter_server.aggregation
-    return WAYS["async" if name == "auto" else name](config, num_workers)
 
 
 def age_weight(age: int, config: ParameterServer) -> float:

@@ -46,8 +46,11 @@ class Clock:
         """The optimizer begins anew with the present version."""
         self.begun_at = int(self.counters.version)
 
-    def see(self, worker: int) -> None:
-        """A worker has pushed, whatever becomes of it."""
+    def see(self, worker: int, collects: bool = False) -> None:
+        """A worker has pushed, whatever becomes of it; or has only collected."""
+        self.pushes += 1
+        if collects:
+            return
         if len(self._last) == self._last.maxlen:
             oldest = self._last[0]
             self._counts[oldest] -= 1
@@ -55,7 +58,6 @@ class Clock:
                 del self._counts[oldest]
         self._last.append(worker)
         self._counts[worker] += 1
-        self.pushes += 1
 
     def as_dict(self) -> dict[str, Any]:
         """What it knows beside the counters, for JSON."""

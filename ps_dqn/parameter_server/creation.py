@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server import resets
+from ps_dqn.parameter_server import pruning, resets
 from ps_dqn.state import Segment
 
 
@@ -29,6 +29,8 @@ class Creation(NamedTuple):
     initial: Any  # its part of the vector, float32 [P]
     segments: Any  # what resets begin anew, int64 [n, fields of Segment]
     drawn: Any  # and all that these variables begin with, float32
+    layers: Any  # how sparse they are to be, float64 [n, fields of `pruning.Layer`]
+    run_id: Any  # the same for every session of a run, string []
 
     @classmethod
     def of(
@@ -39,6 +41,7 @@ class Creation(NamedTuple):
         initial: np.ndarray,
         segments: Sequence[Segment],
         stop: int,
+        run_id: str,
     ) -> "Creation":
         """For the server of a part of the vector.
 
@@ -49,9 +52,12 @@ class Creation(NamedTuple):
             initial: the whole vector.
             segments: of the whole vector.
             stop: where the part ends.
+            run_id: the same for every session of the run.
         """
         part = initial[sizes.start : stop].astype(np.float32)
         wanted = segments if config.resets.reset_period else ()
-        begun_anew = resets.cut(wanted, initial, (sizes.start, stop))
-        numbers = np.array(sizes, np.int64)
-        return cls(np.int64(session), config.to_json(), numbers, part, *begun_anew)
+        bounds = sizes.start, stop
+        which, drawn = resets.cut(wanted, initial, bounds)
+        layers = pruning.layers(config, segments, bounds)
+        whose = np.int64(session), config.to_json(), np.array(sizes, np.int64)
+        return cls(*whose, part, which, drawn, layers, run_id)

@@ -13,9 +13,10 @@ from ps_dqn.config import Config
 from ps_dqn.parameter_server import vectors
 from ps_dqn.parameter_server.creation import Creation, Sizes
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.pruning import Pruning
 from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.shard import Shard
-from ps_dqn.profiling import recording
+from ps_dqn.profiling import recording, timeline
 from ps_dqn.profiling.recording import Recording
 from ps_dqn.state import State
 from ps_dqn.telemetry import memory
@@ -45,11 +46,16 @@ class ParameterHost:
         shard = self._shard
         if shard is not None:
             methods |= {
-                "pull": lambda request: [shard.pull(request)],
-                "push": lambda *push: [self._changed(shard.push(*push))],
+                "pull": _timed("answering a pull", lambda request: [shard.pull(request)]),
+                "push": _timed("applying a push", lambda *push: [self._changed(shard.push(*push))]),
                 "stage": lambda *push: [np.int64(shard.stage(*push))],
-                "decide": lambda request: [self._changed(shard.decide(request))],
-                "follow": lambda verdict: [np.int64(self._changed(shard.follow(verdict)))],
+                "decide": _timed(
+                    "applying a push", lambda request: [self._changed(shard.decide(request))]
+                ),
+                "follow": _timed(
+                    "applying a push",
+                    lambda verdict: [np.int64(self._changed(shard.follow(verdict)))],
+                ),
                 "mark": lambda kind, known, worker: [
                     shard.mark(Kind(int(kind)), int(known), int(worker))
                 ],
@@ -99,20 +105,28 @@ class ParameterHost:
         self._forget()
         given = Creation(*inputs)
         sizes, config = Sizes(*map(int, given.sizes)), Config.from_json(given.config.decode())
+        timeline.settle(config.profiling.timeline, given.run_id.decode())
+        with timeline.span("creating the parameters"):
+            self._make(given, sizes, config)
+        profiling = config.profiling
+        self.recording = recording.make(profiling.window, profiling.profile_python)
+        return [np.int32(1)]
+
+    def _make(self, given: Creation, sizes: Sizes, config: Config) -> None:
         self._size, self._session = len(given.initial), int(given.session)
         num_returns = int(config.value.normalize_returns == "on")
+        pruning = Pruning(config, sizes.start, self._size, given.layers)
+        initial = pruning.mask.only(given.initial)
         self._shard = Shard(
             config,
             self._session,
             sizes.num_ps,
             sizes.num_workers,
-            vectors.make(config, given.initial, sizes.num_parameters),
+            vectors.make(config, initial, sizes.num_parameters),
             Normalizing(sizes.num_moments, num_returns, sizes.start),
             Resets(config, sizes.start, self._size, given.segments, given.drawn),
+            pruning=pruning,
         )
-        profiling = config.profiling
-        self.recording = recording.make(profiling.window, profiling.profile_python)
-        return [np.int32(1)]
 
     def _name(self, run: bytes) -> list[Any]:
         """Says which run the shard is of, now that it holds all that the run begins with."""
@@ -130,6 +144,16 @@ class ParameterHost:
         if self.recording is not None:
             self.recording.close()
             self.recording = None
+
+
+def _timed(name: str, method: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """The same method, whose calls are spans of the timeline."""
+
+    def call(*inputs: Any) -> list[Any]:
+        with timeline.span(name):
+            return method(*inputs)
+
+    return call
 
 
 def _restored(shard: Shard, arrays: Sequence[Any]) -> list[Any]:

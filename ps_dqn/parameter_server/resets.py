@@ -66,7 +66,7 @@ class Resets:
         """
         self._options, self._seed = config.resets, config.run.seed
         self._start, self._stop = start, start + size
-        self._segments = [Segment(int(a), int(b), bool(is_head)) for a, b, is_head in segments]
+        self._segments = [Segment(int(a), int(b), bool(c), int(d)) for a, b, c, d in segments]
         self._drawn = np.array(drawn)  # what came with a message may go away
 
     def are_due(self, updates_before: int, updates_after: int) -> bool:
@@ -99,7 +99,7 @@ class Resets:
             number: of the reset, from 1.
         """
         found, read = [], 0
-        for start, stop, is_head in self._segments:
+        for start, stop, is_head, _ in self._segments:
             rng = np.random.default_rng([self._seed, _SALT, number, start])
             values = rng.permutation(self._drawn[read : read + stop - start])
             read += stop - start

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ps_dqn import optimizers
 from ps_dqn.config import Config
 from ps_dqn.optimizers import Array, Optimizer
+from ps_dqn.state import State
 
 # Optimizers of pushed changes, by `--outer_optimizer`, made with a momentum.
 OUTER: dict[str, Callable[[Array], Optimizer | None]] = {
@@ -18,6 +19,9 @@ OUTER: dict[str, Callable[[Array], Optimizer | None]] = {
     "adam": lambda momentum: optimizers.Adam(epsilon=1e-3, beta_2=0.99),
     "sgd": lambda momentum: None,  # added as they are
 }
+
+# Optimizers of gradients whose slots are what another one's are.
+SAME_SLOTS = {"adamw": "adam", "radam": "adam"}
 
 
 class Numbers(NamedTuple):
@@ -42,6 +46,11 @@ class Rule:
         """
         options, learning = config.parameter_server, config.learning
         self._takes_gradients = options.local_updates == 1
+        # Whose slots they are. Another optimizer must not go on with them: a velocity has signs,
+        # and whoever takes it for a mean of squares makes NaN of the parameters.
+        self.slots_of = f"outer {options.outer_optimizer}"
+        if self._takes_gradients:
+            self.slots_of = SAME_SLOTS.get(learning.optimizer, learning.optimizer)
         self._outer = OUTER[options.outer_optimizer]
         if options.outer_momentum == 0 and options.outer_optimizer == "nesterov":
             self._outer = OUTER["sgd"]  # it is that without a momentum, and needs no slot
@@ -54,6 +63,29 @@ class Rule:
         """Vectors of the shard's shape that go with the parameters."""
         optimizer = self._optimizer(0.0)
         return optimizer.num_slots if optimizer else 0
+
+    def check(self, state: State, num_parameters: int) -> None:
+        """Refuses what cannot be gone on with.
+
+        Args:
+            state: of all servers.
+            num_parameters: of the network.
+
+        Raises:
+            ValueError: it is of another network or another way of applying pushes.
+        """
+        if len(state.online) != num_parameters:
+            raise ValueError(
+                f"it has {len(state.online)} parameters, this network has {num_parameters}"
+            )
+        if len(state.slots) != self.num_slots:
+            raise ValueError(
+                f"it has {len(state.slots)} optimizer slots, this run needs {self.num_slots}"
+            )
+        if state.slots and state.slots_of not in ("", self.slots_of):
+            raise ValueError(
+                f"its optimizer state is of {state.slots_of}, and these flags want {self.slots_of}"
+            )
 
     def average_step(self, worth: float) -> float:
         """How far a version worth so many sequential updates moves the average."""

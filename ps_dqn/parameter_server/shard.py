@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ps_dqn.config import Config
-from ps_dqn.parameter_server import aggregation
-from ps_dqn.parameter_server.aggregation import Combined
+from ps_dqn.parameter_server import ways
+from ps_dqn.parameter_server.aggregation import Aggregation, Combined
 from ps_dqn.parameter_server.clock import Clock
 from ps_dqn.parameter_server.log import Decision, Log, Staged, Tickets
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.pruning import Pruning
 from ps_dqn.parameter_server.pulls import Pulls
 from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.standing import Standing
-from ps_dqn.parameter_server.target import TargetRule
+from ps_dqn.parameter_server.versions import Versions
 from ps_dqn.state import State
 from ps_dqn.telemetry.ledger import ServerLedger
 from ps_dqn.wire import messages
@@ -50,6 +51,8 @@ class Shard:
         parameters: "Vectors",
         normalizing: Normalizing | None = None,
         resets: Resets | None = None,
+        way: Aggregation | None = None,
+        pruning: Pruning | None = None,
     ):
         """Begins a run.
 
@@ -61,40 +64,42 @@ class Shard:
             parameters: this server's part of the vectors, as they are at first.
             normalizing: what it follows of the environments; None: nothing.
             resets: what is begun anew; None: nothing.
+            way: of aggregating; None: the one that the configuration names.
+            pruning: what is zero for good; None: nothing.
         """
         options = config.parameter_server
         self._session = session
-        self._push_dtype = options.push_wire_dtype
         self._unpack = messages.unpack_some if options.push_top_k < 1 else messages.unpack_vector
         self._parameters = parameters
-        self._aggregation = aggregation.make(config, num_workers)
-        self._target_rule, self._clock = TargetRule(config), Clock(num_workers)
-        self._resets = resets or Resets(config)
+        self._aggregation = way or ways.make(config, num_workers)
+        self._clock = Clock(num_workers)
+        self._pruning = pruning or Pruning(config, 0, parameters.size)
+        self._versions = Versions(config, parameters, resets, self._pruning)
         self._tickets, self._log = Tickets(), Log(is_shared=num_ps > 1)
-        self._target_version, self._halted = 0, False
+        self._halted = False
         self._checkpoint: State | None = None
-        self._pulls = Pulls(parameters, options.pull_wire_dtype)
+        self._pulls = Pulls(parameters, options.pull_wire_dtype, self._pruning)
         self._lock, self._ledger = threading.Lock(), ServerLedger()
         self._normalizing = normalizing or Normalizing(0, 0)
-        counted = (self._clock, self._tickets, self._aggregation, self._ledger, self._normalizing)
-        self._standing = Standing(session, *counted)
+        counted = self._clock, self._tickets, self._aggregation, self._ledger, self._normalizing
+        self._standing = Standing(session, *counted, self._pruning)
 
     def pull(self, request: np.ndarray) -> np.ndarray:
         """The parameters, and the target if the worker has an older one; one uint8 message."""
         wanted = messages.unpack(PullRequest, request)
         with self._lock:
             status = self._status(wanted)
+            target_version = self._versions.target_version
             if status is not Status.READY:
-                return self._pulls.refusal(status, self._clock, self._target_version)
-            with_target = wanted.target_version != self._target_version
-            message = self._pulls.message(self._clock, self._target_version, with_target)
+                return self._pulls.refusal(status, self._clock, target_version)
+            with_target = wanted.target_version not in (target_version, messages.UNWANTED)
+            message = self._pulls.message(self._clock, target_version, with_target, wanted.mask)
             self._ledger.pulled(len(message))
             return message
 
     def push(self, numbers: np.ndarray, message: np.ndarray) -> np.ndarray:
         """The whole push, where there is one server: stages, decides; a verdict, int64."""
-        started = time.perf_counter()
-        header = messages.unpack(PushHeader, numbers)
+        started, header = time.perf_counter(), messages.unpack(PushHeader, numbers)
         with self._lock:
             self._stage(header, numbers, message)
             verdict = self._decide(header, self._log.next_index)
@@ -122,8 +127,7 @@ class Shard:
         Returns:
             A verdict and the entries from there on, int64.
         """
-        started = time.perf_counter()
-        header = messages.unpack(PushHeader, request)
+        started, header = time.perf_counter(), messages.unpack(PushHeader, request)
         with self._lock:
             verdict = self._decide(header, int(request[-1]))
             self._ledger.worked(time.perf_counter() - started)
@@ -175,7 +179,9 @@ class Shard:
         with self._lock:
             self._parameters.restore(state)
             self._standing.restore(state)
-            self._target_version += 1
+            if self._pruning.mask.number:
+                self._parameters.keep(self._pruning.mask.kept)
+            self._versions.target_version += 1
             self._pulls.clear()
 
     def halt(self) -> bool:
@@ -222,11 +228,11 @@ class Shard:
             number = decision.number if decision.attempt == header.attempt else messages.NO_NUMBER
             return self._verdict(decision.kind, number, 0, known, is_repeated=True)
         staleness = max(self._clock.counters.version - header.base_version, 0)
-        kind = Kind.WITHHELD
-        if header.kind != Kind.WITHHELD:
+        kind = Kind(header.kind)
+        if kind is Kind.APPLIED:
             kind = self._aggregation.judge(header, staleness)
-            if kind is Kind.APPLIED and header.base_version < self._clock.begun_at:
-                kind = Kind.STALE  # it is about parameters that are not there any more
+            if kind is Kind.APPLIED and self._versions.are_past(header, self._clock):
+                kind = Kind.STALE
         self._write(kind, header, staleness)
         return self._verdict(kind, self._clock.pushes - 1, staleness, known)
 
@@ -244,6 +250,7 @@ class Shard:
             env_steps=header.env_steps,
             episodes=header.episodes,
             rate_bits=header.rate_bits,
+            grows=header.grows,
         )
         self._log.append(entry)
         self._follow(entry)
@@ -270,12 +277,12 @@ class Shard:
         if kind is Kind.AWAY:
             self._make_version(self._aggregation.go_on_without(entry.worker))
             return
-        self._clock.see(entry.worker)
+        self._clock.see(entry.worker, collects=kind is Kind.COLLECTED)
         self._aggregation.see(entry.worker)
         staged = self._tickets.staged_push(entry.ticket, entry.attempt)
         self._normalizing.see(staged.moments)
         if kind is Kind.APPLIED:
-            vector = self._unpack(staged.message, self._parameters.size, self._push_dtype)
+            vector = self._pruning.unpacked(staged.message, self._unpack)
             self._make_version(self._aggregation.add(entry, vector, self._clock.workers))
         else:
             self._clock.count([entry])
@@ -285,16 +292,5 @@ class Shard:
         self._ledger.decided(entry)
 
     def _make_version(self, combined: Combined | None) -> None:
-        """Changes parameters and target; counters move for all pushes of the version at once."""
-        if combined is None:
-            return
-        before = self._clock.counters.sequential_updates
-        self._clock.count(combined.entries, combined.sequential_updates)
-        after = self._clock.counters.sequential_updates
-        copies = self._target_rule.is_due(before, after)
-        resets = self._resets.are_due(before, after)
-        self._parameters.step(combined, self._clock.steps, copies)
-        if resets:
-            self._parameters.begin_anew(self._resets.renewing(after))
-            self._clock.begin_anew()
-        self._target_version += copies or resets or self._target_rule.is_soft
+        if combined is not None:
+            self._versions.make(combined, self._clock)

@@ -14,6 +14,7 @@ from ps_dqn.parameter_server.aggregation import Aggregation
 from ps_dqn.parameter_server.clock import Clock
 from ps_dqn.parameter_server.log import Tickets
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.pruning import Pruning
 from ps_dqn.state import State
 from ps_dqn.telemetry.ledger import ServerLedger
 from ps_dqn.wire.messages import Entry
@@ -33,6 +34,7 @@ class Standing:
         aggregation: Aggregation,
         ledger: ServerLedger,
         normalizing: Normalizing,
+        pruning: Pruning,
     ):
         """Begins a log of its own.
 
@@ -43,11 +45,12 @@ class Standing:
             aggregation: its round.
             ledger: counts pushes.
             normalizing: what it follows of the environments.
+            pruning: its mask.
         """
         self._log_id = log_id
         self._clock, self._tickets = clock, tickets
         self._aggregation, self._ledger = aggregation, ledger
-        self._normalizing = normalizing
+        self._normalizing, self._pruning = normalizing, pruning
 
     def complete(self, parameters: "Vectors") -> State:
         """Everything that the shard holds now, with a copy of these vectors of it."""
@@ -64,14 +67,16 @@ class Standing:
         vectors = tuple(vector.copy() for _, vector in waiting)
         state = parameters.state(self._clock.counters)
         begun_at, moments = self._clock.begun_at, self._normalizing.as_numbers()
-        return dataclasses.replace(
+        state = dataclasses.replace(
             state, begun_at=begun_at, waiting=vectors, moments=moments, log=json.dumps(log)
         )
+        return self._pruning.complete(state)
 
     def restore(self, state: State) -> None:
         """Goes on with another server's log; of a checkpoint there are counters and moments."""
         self._clock.counters, self._clock.begun_at = state.counters, state.begun_at
         self._normalizing.restore(state.moments)
+        self._pruning.restore(state)
         if not state.log:
             return
         log = json.loads(state.log)

@@ -21,6 +21,7 @@ from ps_dqn.parameter_server import standing
 from ps_dqn.parameter_server.creation import Creation, Sizes
 from ps_dqn.parameter_server.rule import Rule
 from ps_dqn.state import Counters, Segment, State
+from ps_dqn.store import Frozen, Store, this_worker
 from ps_dqn.wire import asking, bridge, messages
 from ps_dqn.wire.messages import Kind, Verdict
 
@@ -31,8 +32,10 @@ _MARK = tf.TensorSpec([], tf.int32)
 _TEXT = tf.TensorSpec([], tf.string)
 
 
-class ParameterStore:
+class ParameterStore(Store):
     """The parameter servers of one run."""
+
+    keeps_frozen, holder = True, "a parameter server"
 
     def __init__(self, config: Config, num_ps: int, num_workers: int):
         """Names a session; the cluster must be connected.
@@ -45,7 +48,7 @@ class ParameterStore:
         self.session = self.log_id = secrets.randbits(62)
         self.num_ps, self.num_workers = num_ps, num_workers
         self._devices = [f"/job:ps/replica:0/task:{i}/device:CPU:0" for i in range(num_ps)]
-        self._config, self._num_slots = config, Rule(config).num_slots
+        self._config = config
 
     def create(
         self,
@@ -55,23 +58,13 @@ class ParameterStore:
         num_moments: int = 0,
         segments: Sequence[Segment] = (),
     ) -> None:
-        """Gives every server its part; begins a log, or goes on with that of a state.
-
-        Args:
-            run_id: the same for every session of a run.
-            initial: the first online and target parameters, float32 [P].
-            state: what to begin with instead.
-            num_moments: numbers that are followed of the environments: see `moments`.
-            segments: what resets begin anew, with the values that it has in `initial`.
-
-        Raises:
-            ValueError: it is of another network or another way of applying pushes.
-        """
+        """Gives every server its part: see `Store`."""
         self._cut(len(initial))
         for i, (start, stop) in enumerate(itertools.pairwise(self._starts)):
             asking.clear_error(self._devices[i], bridge.server(i))  # of an earlier run
             sizes = Sizes(self.num_ps, self.num_workers, len(initial), start, num_moments)
-            given = Creation.of(self.session, self._config, sizes, initial, segments, stop)
+            part = sizes, initial, segments, stop
+            given = Creation.of(self.session, self._config, *part, run_id)
             self._ask("create", i, given, [_MARK])
         if state is not None:
             self.restore(state)
@@ -79,12 +72,7 @@ class ParameterStore:
             self._ask("name", i, [self._run(run_id, len(initial))], [_MARK])
 
     def held(self, run_id: str, num_parameters: int) -> State | None:
-        """What the servers hold of an earlier session of a run like this, if all of them do.
-
-        Args:
-            run_id: of the run.
-            num_parameters: P.
-        """
+        """What the servers hold of an earlier session, if all of them do: see `Store`."""
         if self.errors():
             return None
         found = {self._ask("run", i, [], [_TEXT])[0] for i in range(self.num_ps)}
@@ -105,26 +93,11 @@ class ParameterStore:
     # In closures, which are traced by the coordinator and run on workers.
 
     def pull(self, requests: tf.Tensor) -> list[tf.Tensor]:
-        """Asks every server for its part.
-
-        Args:
-            requests: int64 [num_ps, fields of PullRequest], of static shape.
-
-        Returns:
-            A message of each server, uint8.
-        """
+        """Asks every server for its part: see `Store`."""
         return [self._call("pull", i, [requests[i]], _MESSAGE) for i in range(self.num_ps)]
 
     def push(self, header: tf.Tensor, packed: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Pushes once.
-
-        Args:
-            header: the `PushHeader` and what the worker has seen, int64.
-            packed: the part of the vector of each server, uint8.
-
-        Returns:
-            The `Verdict`, int64.
-        """
+        """Gives every server its part; the first decides: see `Store`."""
         if self.num_ps == 1:
             return self._verdict(self._call("push", 0, [header, *packed], _NUMBERS))
         lacking = [
@@ -133,16 +106,17 @@ class ParameterStore:
         request = tf.concat([header, [tf.reduce_min(tf.stack(lacking))]], axis=0)
         return self._followed(self._call("decide", 0, [request], _NUMBERS))
 
-    def freeze(self) -> tf.Tensor:
-        """Freezes the average for an evaluation; the counters it was frozen at, int64 [fields]."""
-        return self._mark(Kind.FREEZE, tf.constant(messages.NO_WORKER, tf.int64))
+    def freeze(self) -> Frozen:
+        """Freezes the average, which every server keeps: see `Store`."""
+        counters = self._mark(Kind.FREEZE, tf.constant(messages.NO_WORKER, tf.int64))
+        return Frozen(this_worker(), tf.constant(0, tf.int64), counters, tf.zeros([0]))
 
     def leave(self, worker: tf.Tensor) -> tf.Tensor:
         """Lets rounds go on without a worker, int64 [], until it pushes; the counters [fields]."""
         return self._mark(Kind.AWAY, worker)
 
-    def pull_frozen(self, after: tf.Tensor) -> tf.Tensor:
-        """The average frozen last, float32 [P]; not before `after` is known."""
+    def pull_frozen(self, after: tf.Tensor, brought: tf.Tensor) -> tf.Tensor:
+        """The average frozen last: see `Store`."""
         with tf.control_dependencies([after]):
             parts = [
                 self._call("frozen", i, [], tf.TensorSpec([size], tf.float32))
@@ -183,7 +157,8 @@ class ParameterStore:
 
     def counters(self) -> Counters:
         """Where the run is."""
-        return Counters(*(self.tallies(first_only=True)[0][name] for name in Counters._fields))
+        [tally] = self.tallies(first_only=True)
+        return Counters(*(tally[name] for name in Counters._fields))
 
     def frozen(self) -> np.ndarray:
         """The average frozen last, float32 [P]."""
@@ -209,14 +184,7 @@ class ParameterStore:
         Raises:
             ValueError: it is of another network or another way of applying pushes.
         """
-        if len(state.online) != self._starts[-1]:
-            raise ValueError(
-                f"it has {len(state.online)} parameters, this network has {self._starts[-1]}"
-            )
-        if len(state.slots) != self._num_slots:
-            raise ValueError(
-                f"it has {len(state.slots)} optimizer slots, this run needs {self._num_slots}"
-            )
+        Rule(self._config).check(state, int(self._starts[-1]))
         vectors, *others = state.as_arrays()
         for i, part in enumerate(np.split(vectors, self._starts[1:-1], axis=1)):
             self._ask("restore", i, [part, *others], [_MARK])
@@ -250,6 +218,13 @@ class ParameterStore:
         """
         self._mark_now(Kind.AWAY, worker)
         return list(self.tallies(first_only=True)[0]["absent"])
+
+    def is_newest(self, frozen: Frozen) -> bool:
+        """Always: workers hold nothing."""
+        return True
+
+    def take_in(self, worker: int) -> None:
+        """Nothing is to be done: the servers see that it pushes."""
 
     def halt(self) -> None:
         """Ends the run: closures end at their next pull."""

@@ -104,6 +104,10 @@ class Vectors:
         zeros = np.zeros(self._size, np.float32)
         self._write(*changed, *[zeros for _ in self._slot_names])
 
+    def keep(self, kept: np.ndarray) -> None:
+        """Makes zero what is not kept of the parameters and slots; bool [P]."""
+        self._write(*[np.where(kept, self._read(name), 0) for name in self._variables])
+
     def _numbers(self, combined: Combined, step: int) -> Numbers:
         worth = combined.sequential_updates
         return Numbers(
@@ -137,7 +141,7 @@ class Vectors:
             self._read(name).copy() for name in ("online", "target", "average")
         )
         slots = tuple(self._read(name).copy() for name in self._slot_names)
-        return State(online, target, average, slots, counters)
+        return State(online, target, average, slots, counters, slots_of=self._rule.slots_of)
 
     def restore(self, state: State) -> None:
         """Puts a state back; its average counts as frozen."""

@@ -12,7 +12,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line
-from ps_dqn.run import finding
+from ps_dqn.run import finding, outputs
 
 FLAGS = ("output", "x", "metric", "table")
 TABLES = ("text", "csv", "none")
@@ -74,6 +74,8 @@ def _show(folders: Sequence[pathlib.Path], values: absl_flags.FlagValues) -> int
     if not (values.output and values.x) and values.table == "none":
         raise UsageError("--table=none: leaves nothing to show without --output and --x")
     groups = comparing.groups(folders, values.metric)
+    if values.output and values.x:
+        outputs.check_file(path, f"--output={path}")
     if values.table == "text":
         scores.show(Console(), comparing.table(groups, values.metric), values.metric)
     elif values.table == "csv":

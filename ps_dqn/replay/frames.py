@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ps_dqn.errors import UsageError, needs_extra
 from ps_dqn.replay.arrays import Arrays
+from ps_dqn.wire import encoding
 
 CODECS = ("lz4",)
 
@@ -46,7 +47,7 @@ class Plain:
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Copies of observations: rows of any shape [...] become [..., *shape]."""
-        return self._rows.take(rows, axis=0)
+        return encoding.take(self._rows, rows)
 
     def oldest(self, envs: np.ndarray) -> np.ndarray:
         """First absolute position that is still stored, int64 [e]: 0, the ring of rows decides."""
@@ -147,7 +148,7 @@ class Compressed:
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             into[offset : offset + size] = decompress(data[start:end], uncompressed_size=size)
             offset += size
-        return observations.take(indices.reshape(rows.shape), axis=0)
+        return encoding.take(observations, indices.reshape(rows.shape))
 
     def oldest(self, envs: np.ndarray) -> np.ndarray:
         """First absolute position whose bytes are still there, int64 [e]."""

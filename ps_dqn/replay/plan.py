@@ -1,6 +1,7 @@
 """Which memory an experiment has: a replay with its layout, size and sampler, or a rollout."""
 
 import dataclasses
+import json
 import math
 import pathlib
 
@@ -13,10 +14,11 @@ from ps_dqn.replay import budget, demonstration_files, demonstrations
 from ps_dqn.replay.frames import load_codec, most_bytes
 from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.mixed import Mixed
+from ps_dqn.replay.prioritized import Prioritized
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rollout import RolloutBuffer
 from ps_dqn.replay.rows import Layout, packed_size
-from ps_dqn.replay.samplers import Prioritized, Recent, Sampler, Uniform
+from ps_dqn.replay.samplers import Recent, Sampler, Uniform
 
 # What compression is expected to make of a frame when room is divided between the frames and the
 # tables of their rows; frames that shrink less leave a few rows of the tables without use.
@@ -36,25 +38,26 @@ class Plan:
         """Rows of all environments (transitions); with compression, at most."""
         return self.layout.num_envs * self.layout.rows
 
-    def describe(self) -> str:
-        """One line for people."""
+    def describe(self, whose: str = "worker") -> str:
+        """One line for people; `whose`: what the tasks are that have one each."""
         compression, size = self.layout.compression, budget.show(self.nbytes)
         most = "up to " if compression != "none" else ""
         how = f", frames compressed by {compression}" if compression != "none" else ""
-        return f"each worker's replay: {most}{self.capacity:,} transitions in {size}{how}"
+        return f"each {whose}'s replay: {most}{self.capacity:,} transitions in {size}{how}"
 
-    def check_memory(self, num_workers: int) -> None:
+    def check_memory(self, num_workers: int, whose: str = "worker") -> None:
         """Refuses a replay that cannot be kept in memory.
 
         Args:
             num_workers: how many such replays share the machine.
+            whose: what the tasks are that have one each.
 
         Raises:
             UsageError: with the estimate and what to do.
         """
         wanted, memory = num_workers * self.nbytes, budget.available()
         if wanted > memory.nbytes:
-            several = f"{num_workers} workers' replays" if num_workers > 1 else "the replay"
+            several = f"{num_workers} {whose}s' replays" if num_workers > 1 else "the replay"
             raise UsageError(
                 f"{self.flag}: {several} of {budget.show(self.nbytes)} cannot fit into the "
                 f"{budget.show(memory.nbytes)} {memory.what}: make it less"
@@ -221,5 +224,17 @@ def _layout(config: Config, environment: EnvironmentSpec, rows: int, arena_bytes
         arena_bytes=arena_bytes,
         state_size=config.state_size,
         mask_size=environment.mask_size,
-        source=f"{config.environment.env_id} {config.environment.env_kwargs}",
+        source=_source(config),
     )
+
+
+def _source(config: Config) -> str:
+    """What observations and rewards are of; files of before name neither wrappers nor a clip."""
+    environment, clip = config.environment, config.learning.reward_clip
+    kwargs = json.dumps(json.loads(environment.env_kwargs), sort_keys=True)
+    parts = [environment.env_id, kwargs]
+    if environment.env_wrappers:
+        parts.append(f"env_wrappers={environment.env_wrappers}")
+    if clip:
+        parts.append(f"reward_clip={clip:g}")
+    return " ".join(parts)

@@ -92,7 +92,7 @@ class Replay(Memory):
         self._following = range(n_step)  # rows of a return
 
     def append(self, step: Step) -> None:
-        """Writes a row for each environment, and one for each last observation left already.
+        """Writes a row for each environment of a step, and one for each last observation left.
 
         Raises:
             UsageError: frames are to be stored one by one, and an observation is not the stack
@@ -103,7 +103,7 @@ class Replay(Memory):
         ends = np.where(step.terminated, TERMINATED, np.where(step.truncated, TRUNCATED, CONTINUES))
         self.write(
             Rows(
-                self._every_env,
+                self._every_env if step.envs is None else step.envs,
                 step.observations,
                 step.actions,
                 step.rewards,
@@ -124,6 +124,23 @@ class Replay(Memory):
             UsageError: as `append`.
         """
         self._ring.append(rows)
+
+    @property
+    def sampled(self) -> Drawn:
+        """The items of what was sampled last."""
+        return self._sampled
+
+    def newest(self, envs: np.ndarray) -> np.ndarray:
+        """The positions of the newest rows of environments, int64 [e]."""
+        return self._ring.written[envs] - 1
+
+    def stacks(self, envs: np.ndarray, frames: np.ndarray) -> np.ndarray:
+        """The newest stacks of environments, moved by one frame each: [e, k, …]."""
+        return self._ring.stacks(envs, frames)
+
+    def break_off(self, envs: np.ndarray) -> None:
+        """What comes next in these environments is not what their newest rows have led to."""
+        self._ring.break_off(envs)
 
     def sample(
         self, minibatches: int, batch_size: int, progress: float = 0.0

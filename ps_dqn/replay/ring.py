@@ -27,6 +27,7 @@ from ps_dqn.replay.rows import (
     TRUNCATED,
     Layout,
     Rows,
+    check_stacks,
     packed_size,
 )
 
@@ -92,7 +93,8 @@ class Ring:
         if self._stack > 1:
             envs, observations = rows.envs, rows.observations
             begins = ~self._continues[envs]
-            self._check(envs[~begins], observations[~begins])
+            on = ~begins
+            check_stacks(self._stack, envs[on], observations[on], self._newest[envs[on]])
             self._newest[envs] = observations[:, 1:]
             if begins.any():
                 self._write_older_frames(envs[begins], observations[begins])
@@ -110,6 +112,31 @@ class Ring:
         self.ends[where] = np.where(self.ends[where] == CONTINUES, TRUNCATED, self.ends[where])
         if self._checksums is not None:
             self._checksums.update(where, positions)
+
+    def stacks(self, envs: np.ndarray, frames: np.ndarray) -> np.ndarray:
+        """Frames [e, …] behind the newest ones of environments: [e, k, …]."""
+        return np.concatenate([self._newest[envs], frames[:, None]], axis=1)
+
+    def break_off(self, envs: np.ndarray) -> None:
+        """What comes next is of other episodes: the newest rows were only led to.
+
+        As after `_recover`: where an episode went on, the row before the newest one is its last
+        transition, as if time were up.
+        """
+        envs = envs[self._continues[envs]]
+        base, slots = envs * self.per_env, (self.written[envs] - 1) % self.per_env
+        before, newest = self.follow(base, slots, range(-1, 1))
+        self._end_before(before, newest)
+        self._continues[envs] = False
+        if self._checksums is not None:
+            self._checksums.update(before, self.written[envs] - 2)
+            self._checksums.update(newest, self.written[envs] - 1)
+
+    def _end_before(self, before: np.ndarray, newest: np.ndarray) -> None:
+        """The newest rows are no transitions, and end the episodes that led to them."""
+        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == CONTINUES)]
+        self.ends[cut] = TRUNCATED
+        self.flags[newest] &= BEGINS
 
     def oldest(self) -> np.ndarray:
         """The first position of each environment whose observation can be read, int64 [E]."""
@@ -194,18 +221,6 @@ class Ring:
             layout.compression,
         )
 
-    def _check(self, envs: np.ndarray, observations: np.ndarray) -> None:
-        """Refuses observations that are not the stacks before them, moved by one frame."""
-        for env, observation in zip(envs, observations, strict=True):
-            # One by one they stay in the processor's cache, which is much quicker.
-            if not np.array_equal(observation[:-1], self._newest[env]):
-                raise UsageError(
-                    f"--frame_stack={self._stack}: in environment {env} an observation is not the "
-                    f"one before it moved by one frame, so observations are not a sliding stack "
-                    f"of frames: leave --frame_stack out, then they are stored whole (an image of "
-                    f"{self._stack} channels that come first looks like a stack, too)"
-                )
-
     def _write_older_frames(self, envs: np.ndarray, observations: np.ndarray) -> None:
         for frame in range(self._stack - 1):
             self._write(Rows.of_observations(envs, observations[:, frame]))
@@ -260,9 +275,7 @@ class Ring:
         # The environments are new ones, so what the newest rows led to is unknown: they are where
         # their episodes were cut off, and the rows before them are the last transitions.
         before, newest = self.follow(base, slots, range(-1, 1))
-        cut = before[(self.flags[before] & IS_TRANSITION > 0) & (self.ends[before] == CONTINUES)]
-        self.ends[cut] = TRUNCATED
-        self.flags[newest] &= BEGINS
+        self._end_before(before, newest)
         checksums.update(before, end[envs] - 2)
         checksums.update(newest, end[envs] - 1)
         self.arrays.flush()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ps_dqn.config.capacity import Item
+from ps_dqn.errors import UsageError
 
 CONTINUES, TRUNCATED, TERMINATED = 0, 1, 2
 # Flags of a row. BEGINS: the row before it is no transition.
@@ -61,3 +62,28 @@ class Rows(NamedTuple):
 def packed_size(mask_size: int) -> int:
     """Bytes of a mask's bits."""
     return -(-mask_size // 8)
+
+
+def check_stacks(
+    stack: int, envs: np.ndarray, observations: np.ndarray, before: np.ndarray
+) -> None:
+    """Refuses observations that are not the stacks before them, moved by one frame.
+
+    Args:
+        stack: k.
+        envs: their environments, int [e].
+        observations: [e, k, …].
+        before: all but the oldest frame of the stacks before them, [e, k - 1, …].
+
+    Raises:
+        UsageError: one of them is not.
+    """
+    for env, observation, older in zip(envs, observations, before, strict=True):
+        # One by one they stay in the processor's cache, which is much quicker.
+        if not np.array_equal(observation[:-1], older):
+            raise UsageError(
+                f"--frame_stack={stack}: in environment {env} an observation is not the "
+                f"one before it moved by one frame, so observations are not a sliding stack "
+                f"of frames: leave --frame_stack out, then they are stored whole (an image of "
+                f"{stack} channels that come first looks like a stack, too)"
+            )

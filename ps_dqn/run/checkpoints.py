@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ps_dqn.errors import UsageError
+from ps_dqn.run import directory
 from ps_dqn.state import Counters, State
 
-BEST = "best.npz"
 TEMPORARY = ".tmp"
 # What NumPy and zipfile raise for a file with damaged bytes, wherever those are.
 _DAMAGE = (
@@ -70,7 +70,7 @@ class Checkpoints:
 
     def save_best(self, state: State, seconds: float, eval_return: float) -> pathlib.Path:
         """Saves the parameters an evaluation was made with, replacing the best so far."""
-        path = self._folder / BEST
+        path = self._folder / directory.BEST
         _write(path, state, seconds, eval_return)
         return path
 
@@ -108,7 +108,7 @@ class Checkpoints:
 
     def best(self) -> Checkpoint | None:
         """The best checkpoint, or None."""
-        path = self._folder / BEST
+        path = self._folder / directory.BEST
         return load(path) if path.exists() else None
 
     def best_return(self) -> float:
@@ -149,7 +149,20 @@ def load(path: pathlib.Path) -> Checkpoint:
             vectors = (data["online"], data["target"], data["average"])
             moments = data["moments"] if "moments" in data else np.zeros(0, np.int64)
             begun_at = int(data["begun_at"]) if "begun_at" in data else 0
-            state = State(*vectors, slots, counters, begun_at, moments=moments)
+            scale = int(data["loss_scale"]) if "loss_scale" in data else 0
+            whole = (*vectors, slots, counters, begun_at)
+            number = int(data["mask_number"]) if "mask_number" in data else 0
+            size = len(vectors[0]) if number else 0
+            bits = data["mask"] if number else np.zeros(0, np.uint8)
+            mask = np.unpackbits(bits, count=size).astype(np.float32)
+            state = State(
+                *whole,
+                moments=moments,
+                loss_scale=scale,
+                mask_number=number,
+                mask=mask,
+                slots_of=str(data["slots_of"]) if "slots_of" in data else "",
+            )
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
     except _DAMAGE as error:
         raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
@@ -171,9 +184,13 @@ def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float)
         "average": state.average,
         **{f"slot_{i}": slot for i, slot in enumerate(state.slots)},
         "num_slots": len(state.slots),
+        "slots_of": state.slots_of,
         "counters": np.array(state.counters, np.int64),
         "begun_at": state.begun_at,
+        "loss_scale": state.loss_scale,
         "moments": state.moments,
+        "mask_number": state.mask_number,
+        "mask": np.packbits(state.mask > 0),
         "seconds": seconds,
         "eval_return": eval_return,
     }

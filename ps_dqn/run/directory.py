@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import datetime
+import itertools
 import json
 import math
 import pathlib
@@ -11,7 +12,7 @@ import shutil
 from typing import Any
 
 from ps_dqn.errors import UsageError
-from ps_dqn.run import lock, signals
+from ps_dqn.run import disk, lock, signals
 
 RUNS = pathlib.Path("runs")
 FLAGFILE = "flags.txt"
@@ -30,9 +31,46 @@ LOGS = "logs"
 TENSORBOARD = "tensorboard"
 VIDEOS = "videos"
 PROFILE = "profile"  # of Python
+TIMELINE = "timeline.json"
+TIMELINE_PICTURE = "timeline.png"
 # What workers of a local cluster keep: replay that outlives them.
 WORKER_FILES = "workers"
 IDENTITY = "run_id"
+GIVEN = "environment"  # code of an environment that Python's `train` was given
+BEST = "best.npz"  # of the checkpoints
+# What is of one run's parameters and steps, and no other's: where another one begins in its folder,
+# it is in one of these then, with a number.
+EARLIER = "earlier"
+_LEARNED = (METRICS, WORKERS, EVALUATIONS, CURVE, MODEL, TENSORBOARD, VIDEOS, PROFILE)
+# How the flagfile of a run begins that is a student, and of what.
+DISTILLED = "# distilled from "
+# What a run writes or removes, and what only a run's folder has.
+_WRITTEN = (
+    *(FLAGFILE, ENVIRONMENT, SUMMARY, LOGS, *_LEARNED),
+    *(TIMELINE, TIMELINE_PICTURE, WORKER_FILES),
+)
+_OWN = (IDENTITY, CHECKPOINTS)
+
+
+def check_free(path: pathlib.Path) -> None:
+    """Refuses a folder that is something else's than a run's, and has what a run would write.
+
+    Raises:
+        UsageError: with what it has.
+    """
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--run_dir={path}: cannot be written (it is a file): say another")
+    there = [name for name in _WRITTEN if (path / name).exists()]
+    if there and not any((path / name).exists() for name in _OWN):
+        raise UsageError(
+            f"--run_dir={path}: has {' and '.join(there)}, and is no run's folder: say another"
+        )
+    flagfile = path / FLAGFILE
+    if flagfile.exists() and flagfile.read_text(errors="replace").startswith(DISTILLED):
+        raise UsageError(
+            f"--run_dir={path}: is the folder of a student, from which a training cannot go on: "
+            f"say another"
+        )
 
 
 def create(path: pathlib.Path) -> None:
@@ -45,7 +83,23 @@ def create(path: pathlib.Path) -> None:
         for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
             (path / folder).mkdir(parents=True, exist_ok=True)
         lock.hold(path)
-        (path / SUMMARY).unlink(missing_ok=True)  # of an end that is none any more
+    except OSError as error:
+        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+
+
+def is_new(path: pathlib.Path) -> bool:
+    """Whether nothing is there but the code of an environment that a run is begun with."""
+    return not path.exists() or all(each.name == GIVEN for each in path.iterdir())
+
+
+def forget_end(path: pathlib.Path) -> None:
+    """Removes the summary of a run that goes on: of an end that is none any more.
+
+    Raises:
+        UsageError: it cannot be removed.
+    """
+    try:
+        (path / SUMMARY).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
 
@@ -56,10 +110,9 @@ def write_flags(path: pathlib.Path, text: str) -> None:
     Raises:
         UsageError: it cannot be written.
     """
-    temporary = (path / FLAGFILE).with_suffix(".tmp")
     try:
-        temporary.write_text(text)
-        temporary.replace(path / FLAGFILE)
+        with disk.beside(path / FLAGFILE) as temporary:
+            temporary.write_text(text)
     except OSError as error:
         raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
 
@@ -104,6 +157,26 @@ def new_identity(path: pathlib.Path) -> str:
     return identity(path)
 
 
+def set_aside(path: pathlib.Path) -> pathlib.Path | None:
+    """Moves what an earlier run has learned and measured out of the way of one that begins anew.
+
+    Returns:
+        The folder, in the same one, where all of it is; None where there is nothing.
+    """
+    left = [path / name for name in (f"{CHECKPOINTS}/{BEST}", *_LEARNED)]
+    left = [each for each in left if (any(each.iterdir()) if each.is_dir() else each.exists())]
+    if not left:
+        return None
+    number = next(n for n in itertools.count(1) if not (path / f"{EARLIER}-{n}").exists())
+    aside = path / f"{EARLIER}-{number}"
+    for each in left:
+        target = aside / each.relative_to(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        each.rename(target)
+    (path / TENSORBOARD).mkdir(exist_ok=True)
+    return aside
+
+
 def newest() -> pathlib.Path | None:
     """The run directory under `runs/` whose checkpoints are the newest."""
     found = [path.parent.parent for path in RUNS.glob(f"*/{CHECKPOINTS}/updates-*.npz")]
@@ -113,6 +186,13 @@ def newest() -> pathlib.Path | None:
 def has_checkpoint(path: pathlib.Path) -> bool:
     """Whether a run can be resumed from this folder."""
     return any((path / CHECKPOINTS).glob("updates-*.npz"))
+
+
+def has_begun(path: pathlib.Path) -> bool:
+    """Whether training has: its metrics have a header right before the first closure."""
+    measured = path / METRICS
+    has_rows = measured.exists() and measured.stat().st_size > 0
+    return has_rows or any((path / CHECKPOINTS).glob("*.npz"))
 
 
 def read_metrics(path: pathlib.Path) -> list[dict[str, str]]:
@@ -136,7 +216,8 @@ def read_table(path: pathlib.Path) -> list[dict[str, str]]:
 
 def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
     """Writes `summary.json`; numbers that are not finite become null."""
-    (path / SUMMARY).write_text(json.dumps(_finite(summary), indent=2) + "\n")
+    with disk.beside(path / SUMMARY) as temporary:
+        temporary.write_text(json.dumps(_finite(summary), indent=2) + "\n")
 
 
 def has_ended(path: pathlib.Path) -> bool:
@@ -150,6 +231,8 @@ def has_ended(path: pathlib.Path) -> bool:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -6,14 +6,16 @@ import os
 import pathlib
 import socket
 import time
-from typing import IO
+from typing import IO, NamedTuple
 
 from ps_dqn.errors import UsageError
 
 LOCK = "lock"
-# One of another machine may have died with it; its file system needs time to let go (seconds).
-OTHERS_SECONDS = 60.0
+# One of another machine may have died with it; its file system needs time to let go: a server of
+# NFSv4 usually waits for 90 s (seconds).
+OTHERS_SECONDS = 120.0
 _AGAIN_SECONDS = 0.5
+_BOOT = pathlib.Path("/proc/sys/kernel/random/boot_id")
 
 # Open for as long as this process lives, which holds the locks; children it forks do not.
 _held: dict[pathlib.Path, IO[str]] = {}
@@ -37,9 +39,8 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
     deadline, said = time.monotonic() + OTHERS_SECONDS, False
     while not _try(file):
         file.seek(0)
-        holder = file.read().strip().replace(" ", " on ")
-        is_other_machine = holder and not holder.endswith(f" {socket.gethostname()}")
-        if not is_other_machine or time.monotonic() > deadline:
+        holder = _Holder.read(file.read())
+        if holder is None or holder.is_of_this_machine or time.monotonic() > deadline:
             file.close()
             raise UsageError(
                 f"{flag}={folder}: process {holder or '(unknown)'} writes into it; wait until "
@@ -50,7 +51,7 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
             said = True
         time.sleep(_AGAIN_SECONDS)
     file.truncate(0)
-    file.write(f"{os.getpid()} {socket.gethostname()}\n")
+    file.write(f"{os.getpid()} {socket.gethostname()} {boot()}\n")
     file.flush()
     _held[path] = file
 
@@ -60,15 +61,62 @@ def may_be_held(folder: pathlib.Path) -> bool:
 
     Of one on another machine nothing is seen, so it may.
     """
+    path = (folder / LOCK).resolve()
+    if path in _held:  # to open and close the file here would let go of it
+        return True
     try:
-        pid, host = (folder / LOCK).read_text().split()
-        if host == socket.gethostname():
-            os.kill(int(pid), 0)
+        holder = _Holder.read(path.read_text())
+        # Another container of the same machine has numbers of its own for its processes.
+        if holder is None or holder.host != socket.gethostname():
+            return holder is not None
+        if not holder.is_of_this_machine:  # or this one has been started again since
+            return not _is_free(path)
+        os.kill(holder.pid, 0)
     except PermissionError:  # another user's
         return True
-    except (OSError, ValueError):
+    except OSError:
         return False
     return True
+
+
+def boot() -> str:
+    """What no other machine has, nor this one after its next start; its name where nothing is.
+
+    A name says little: all coordinators of Kubernetes have the same.
+    """
+    with contextlib.suppress(OSError):
+        return _BOOT.read_text().strip()
+    return socket.gethostname()
+
+
+class _Holder(NamedTuple):
+    """Who has the lock, or had it last."""
+
+    pid: int
+    host: str
+    boot: str
+
+    @classmethod
+    def read(cls, text: str) -> "_Holder | None":
+        """What it has written; None where that is nothing, or not whole."""
+        pid, host, started, *_ = *text.split(), "", "", ""
+        return cls(int(pid), host, started) if pid.isdigit() else None
+
+    @property
+    def is_of_this_machine(self) -> bool:
+        """Whether it is; versions of before told their host alone."""
+        return self.boot == boot() if self.boot else self.host == socket.gethostname()
+
+    def __str__(self) -> str:
+        return f"{self.pid} on {self.host}"
+
+
+def _is_free(path: pathlib.Path) -> bool:
+    """Whether nobody holds it, where its file system says so."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _try(file: IO[str]) -> bool:

@@ -57,7 +57,7 @@ class Signals:
         self._told = 0  # the last one that came while there was nothing to stop
         self._stop: Callable[[], None] | None = None
         self._say, self._last_sign, self._save = say, last_sign, save
-        self._waits_for_tasks = True
+        self._waits_for_tasks, self._is_deaf = True, False
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
@@ -72,6 +72,13 @@ class Signals:
     def left_tasks(self) -> None:
         """The run needs its tasks no more; what it writes may take its time."""
         self._waits_for_tasks = False
+
+    def hear_no_more(self) -> None:
+        """The main thread is on its way out, and what it still saves is not to be cut off.
+
+        The thread that watches ends the process all the same, where that takes too long.
+        """
+        self._is_deaf = True
 
     def on_stop(self, stop: Callable[[], None] | None) -> None:
         """What a first signal calls; where there is nothing, it ends the process.
@@ -108,6 +115,8 @@ class Signals:
         return "Ctrl-C" if self._told == signal.SIGINT else signal.Signals(self._told).name
 
     def _handle(self, number: int, frame: object) -> None:
+        if self._is_deaf:
+            return
         if self.received or self._stop is None:
             self._told = number
             raise SystemExit(exit_code_of(number))

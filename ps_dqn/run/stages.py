@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from ps_dqn.profiling import timeline
+
 # Until people hear of it, and again and again after that (seconds).
 PATIENCE, REMINDER = 3.0, 10.0
 
@@ -12,6 +14,8 @@ PATIENCE, REMINDER = 3.0, 10.0
 @contextlib.contextmanager
 def stage(what: str, say: Callable[[str], None]) -> Iterator[None]:
     """Says what the block does, from a thread of its own, where it takes its time.
+
+    It is a span of the timeline, too.
 
     The thread has ended when the block has: a process that forks may have no other.
 
@@ -31,7 +35,8 @@ def stage(what: str, say: Callable[[str], None]) -> Iterator[None]:
     thread = threading.Thread(target=watch, name="stage", daemon=True)
     thread.start()
     try:
-        yield
+        with timeline.span(what):
+            yield
     finally:
         ended.set()
         thread.join()  # what it says comes before what follows

@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import sys
+import tempfile
 import types
 from collections.abc import Iterator
 
@@ -30,8 +31,9 @@ def redirect_to(log: pathlib.Path) -> Console:
     """Sends what anything but the returned console writes to a log file.
 
     Args:
-        log: opened for appending. An exception that nobody catches leaves its trace there, and
-            a line that says so on the console.
+        log: opened for appending; a temporary file where it cannot be written, as in a run of
+            another user's. An exception that nobody catches leaves its trace there, and a line
+            that says so on the console.
 
     Returns:
         A console on the real standard output.
@@ -39,7 +41,7 @@ def redirect_to(log: pathlib.Path) -> Console:
     sys.stdout.flush()
     sys.stderr.flush()
     terminal = _Terminal(open(os.dup(1), "wb", buffering=0), line_buffering=True)  # noqa: SIM115
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    descriptor, log = _opened(log)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
@@ -57,6 +59,16 @@ def redirect_to(log: pathlib.Path) -> Console:
 
     sys.excepthook = say_that_it_broke
     return console
+
+
+def _opened(log: pathlib.Path) -> tuple[int, pathlib.Path]:
+    """A descriptor of a log file, or of a temporary one in its place; and which one it is."""
+    try:
+        log.parent.mkdir(exist_ok=True)
+        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), log
+    except OSError:
+        descriptor, name = tempfile.mkstemp(prefix=f"{log.stem}-", suffix=log.suffix)
+        return descriptor, pathlib.Path(name)
 
 
 @contextlib.contextmanager

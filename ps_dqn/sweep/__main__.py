@@ -9,7 +9,8 @@ import itertools
 import json
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
@@ -17,12 +18,23 @@ from ps_dqn import config as configuration
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
 from ps_dqn.run import compile_cache, lock, signals
 from ps_dqn.sweep import space as spaces
 from ps_dqn.sweep.space import Choices, Dimension, Point
+from ps_dqn.telemetry import metrics
+
+if TYPE_CHECKING:
+    from ps_dqn.sweep.looks import Looks
 
 FLAGS = ("output", "vary", "seeds", "jobs", "search", "trials", "metric")
+FIRST_FLAGS = (*FLAGS, "preset", "env_id", "total_env_steps")
+# Topics beside the experiment's: the word they are asked for by, their title and their flags.
+TOPICS = {
+    "sweep": ("What is run.", FLAGS),
+    "presets": ("What each run begins with.", ("preset", "flagfile")),
+    "tasks": ("Where the tasks run.", (*tasks.PLACEMENT, "compile_cache")),
+}
 SEARCHES = ("grid", "random", "optuna")
 PLAN, COMMON = "sweep.json", "common.flags"
 # Points of a search that goes its own way: so many combinations of ends are checked beforehand.
@@ -37,11 +49,10 @@ def main(argv: Sequence[str]) -> int:
             values,
             "python -m ps_dqn.sweep",
             "Runs an experiment over settings and seeds; all other flags hold for every run.",
-            {
-                "What is run.": FLAGS,
-                **experiment.topics(),
-                "Where the tasks run.": (*tasks.PLACEMENT, "compile_cache"),
-            },
+            {**experiment.topics(), **dict(TOPICS.values())},
+            argv,
+            FIRST_FLAGS,
+            {**{word: title for word, (title, _) in TOPICS.items()}, **experiment.topic_words()},
         )
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -104,6 +115,8 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
+    from ps_dqn.sweep.looks import Looks  # which needs NumPy
+
     if not values.output:
         raise UsageError("--output=: say the folder of the sweep")
     if values.search == "grid" and values["trials"].present:
@@ -115,17 +128,22 @@ def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
         raise UsageError(
             f"--health_port={values.health_port}: runs at the same time cannot serve the same port"
         )
+    if values.metric not in metrics.columns():
+        near = naming.nearest(values.metric, metrics.columns())
+        raise UsageError(
+            f"--metric={values.metric}: is no column of metrics.csv{near} say one that runs "
+            f"measure, like {values['metric'].default}"
+        )
     folder = pathlib.Path(values.output).expanduser()
     space = spaces.parse(values.vary, _whole())
     for dimension in space:
         _check_dimension(dimension, argv, values)
     points = _points(space, values)
-    jobs = _jobs(values, max(_check(argv, point) for point in points))
+    check = functools.partial(_check, argv, Looks())
+    jobs = _jobs(values, max(map(check, points)))
     _hold(folder)
-    names = [*experiment.names(), *tasks.PLACEMENT, "compile_cache"]
-    common = command_line.as_flagfile(values, names)
-    _keep_plan(folder, values, common)
-    return _run(argv, values, folder, jobs, space, points)
+    _keep_plan(folder, values, run_folder.as_flagfile(values, ["compile_cache"]))
+    return _run(values, folder, jobs, space, points, check)
 
 
 def _whole() -> frozenset[str]:
@@ -164,7 +182,7 @@ def _points(space: Sequence[Dimension], values: absl_flags.FlagValues) -> list[P
     return list(itertools.islice(spaces.grid(space), most))
 
 
-def _check(argv: Sequence[str], point: Point) -> int:
+def _check(argv: Sequence[str], looks: "Looks", point: Point) -> int:
     """Refuses a run that cannot begin; else how many workers it has.
 
     Raises:
@@ -173,12 +191,13 @@ def _check(argv: Sequence[str], point: Point) -> int:
     values = _define()
     try:
         command_line.parse(values, [*argv, *point])
-        config, placement = experiment.read(values), tasks.read_placement(values)
+        config = experiment.read(values)
+        placement = tasks.read_placement(values, config.parameter_server.has_servers)
         if placement.kind == "remote":
             raise UsageError("--cluster=remote: runs of a sweep are on this machine")
         workers = len(placement.spec.workers)
         checks.check_workers(config, workers, is_remote=False)
-        config.shared_by(workers)
+        looks.check(config.shared_by(workers))
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         where = f"{spaces.label(point)}: " if point else ""
         raise UsageError(f"{where}{error}") from None
@@ -231,12 +250,12 @@ def _jobs(values: absl_flags.FlagValues, workers: int) -> int:
 
 
 def _run(
-    argv: Sequence[str],
     values: absl_flags.FlagValues,
     folder: pathlib.Path,
     jobs: int,
     space: Sequence[Dimension],
     points: list[Point],
+    check: Callable[[Point], object],
 ) -> int:
     from rich.console import Console
 
@@ -257,7 +276,7 @@ def _run(
         settings * len(seeds),
         jobs,
         values.metric,
-        functools.partial(_check, argv),
+        check,
     )
     console = Console()
     board = Board(console, values.log_interval)

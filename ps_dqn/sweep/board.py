@@ -27,6 +27,7 @@ class Board:
         if console.is_terminal:
             self._live = Live(console=console, refresh_per_second=2, transient=True)
             self._live.start()
+            console.show_cursor()  # as in a run's display
 
     def say(self, line: str) -> None:
         """A line that stays."""

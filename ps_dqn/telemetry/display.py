@@ -1,6 +1,7 @@
 """What a person sees while a run goes on: a live display, or plain lines."""
 
 import collections
+import math
 import time
 from typing import Protocol
 
@@ -80,6 +81,7 @@ class LiveDisplay:
         self._console = console
         self._live = Live(console=console, refresh_per_second=4, transient=True)
         self._live.start()
+        console.show_cursor()  # it hides it, and a process that is killed would leave it so
 
     def show(self, figures: RunFigures) -> None:
         """Draws the panel anew."""
@@ -123,6 +125,8 @@ def _panel(figures: RunFigures, width: int, height: int) -> Group:
     for metric in metrics.METRICS:
         if metric.display:
             value = figures.recent.get(metric.name, float("nan"))
+            if metric.is_rare and math.isnan(value):
+                continue
             if metric.name.startswith("rate/"):
                 value = figures.rate(metric.name.removeprefix("rate/"))
             cells.append((metric.display, number(value, metric.form)))
@@ -193,14 +197,17 @@ _WORKERS = (
     Column("at", _doing, left=True),
     Column("env steps/s", lambda task: tables.optional(task.env_steps_per_second, ",.1f"), 1),
     Column("updates/s", lambda task: tables.optional(task.updates_per_second, ",.1f"), 2),
-    Column("replay", _replay, 3),
-    Column("staleness", lambda task: tables.optional(task.staleness, ".0f"), 5),
-    Column("memory", lambda task: tables.num_bytes(task.memory), 4),
+    Column("replay", _replay, 4),
+    Column("staleness", lambda task: tables.optional(task.staleness, ".0f"), 3),
+    Column("memory", lambda task: tables.num_bytes(task.memory)),
 )
 _SERVERS = (
     Column("", lambda task: task.name, left=True),
     Column("at", _doing, left=True),
     Column("version", lambda task: tables.optional(task.version, ",.0f"), 1),
     Column("pushes/s", lambda task: tables.optional(task.pushes_per_second, ",.1f"), 2),
-    Column("memory", lambda task: tables.num_bytes(task.memory), 3),
+    Column("adds/s", lambda task: tables.optional(task.adds_per_second, ",.0f"), 1),
+    Column("samples/s", lambda task: tables.optional(task.samples_per_second, ",.0f"), 1),
+    Column("replay", _replay, 2),
+    Column("memory", lambda task: tables.num_bytes(task.memory)),
 )

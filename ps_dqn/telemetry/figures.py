@@ -53,6 +53,8 @@ class TaskFigures:
     env_steps_per_second: float = math.nan
     updates_per_second: float = math.nan
     pushes_per_second: float = math.nan  # that come to it
+    adds_per_second: float = math.nan  # transitions that come to it
+    samples_per_second: float = math.nan  # that are drawn from it
     staleness: float = math.nan  # of its last push (versions)
     replay_rows: float = math.nan
     replay_goal: float = math.nan  # rows without which nothing is learned
@@ -90,7 +92,7 @@ class RunFigures:
     # nothing was measured; and of the whole session.
     recent: Mapping[str, float] = dataclasses.field(default_factory=dict)
     session: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    is_news: bool = False  # tasks were heard of in the last moments
+    is_news: bool = False  # workers were heard of since the last look
     # Where the run is by what tasks say between their reports too, which may be a little ahead.
     env_steps_now: float = math.nan
     updates_now: float = math.nan
@@ -144,6 +146,32 @@ class ServerFigures:
     sent_bytes: int
     received_bytes: int
     busy_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayFigures:
+    """What a replay server holds, and what it has done since the run began or it was started."""
+
+    rows: int  # that can be drawn
+    bytes_held: int  # once it is full
+    adds: int  # transitions
+    samples: int  # likewise
+    updates: int  # of priorities
+    bytes_in: int
+    bytes_out: int
+    seconds: float  # busy
+    alive_seconds: float  # of which it is in this run
+
+
+@dataclasses.dataclass(frozen=True)
+class ActorFigures:
+    """What an actor task has done since it was started."""
+
+    connected: int = 0  # 1: a learner has it
+    steps: int = 0  # of all of its environments together
+    env_steps: int = 0
+    waited_seconds: float = 0.0  # for actions
+    env_seconds: float = 0.0  # in its environments
 
 
 @dataclasses.dataclass(frozen=True)

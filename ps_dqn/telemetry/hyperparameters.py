@@ -1,6 +1,5 @@
 """What a run was told, for whoever compares runs."""
 
-import dataclasses
 import struct
 import time
 from collections.abc import Mapping
@@ -8,7 +7,7 @@ from typing import TypeAlias
 
 from google.protobuf import struct_pb2
 
-from ps_dqn import config as configuration
+from ps_dqn.telemetry.measured import settings
 
 Hyperparameters: TypeAlias = Mapping[str, bool | float | str]
 
@@ -21,17 +20,7 @@ _SESSION_START_INFO, _START_TIME = bytes([3 << 3 | 2]), bytes([5 << 3 | 1])
 
 def of_flags(text: str) -> Hyperparameters:
     """The values in a run's flagfile, one --name=value a line."""
-    options = {each.name for group in configuration.groups() for each in _fields(group)}
-    found: dict[str, bool | float | str] = {}
-    for line in text.splitlines():
-        name, equals, value = line.removeprefix("--").partition("=")
-        if equals:
-            found[name] = _number(value)
-        elif name in options or not name.startswith("no"):
-            found[name] = True
-        else:
-            found[name.removeprefix("no")] = False
-    return found
+    return {name: _typed(value) for name, value in settings(text.splitlines()).items()}
 
 
 def as_session(values: Hyperparameters) -> bytes:
@@ -46,11 +35,9 @@ def as_session(values: Hyperparameters) -> bytes:
     return _SESSION_START_INFO + _varint(len(info)) + info
 
 
-def _fields(group: configuration.Group) -> tuple[dataclasses.Field, ...]:
-    return dataclasses.fields(group.type)
-
-
-def _number(text: str) -> float | str:
+def _typed(text: str) -> bool | float | str:
+    if text in ("true", "false"):
+        return text == "true"
     try:
         return float(text)
     except ValueError:

@@ -1,9 +1,17 @@
 """The learning curve of a run as a picture."""
 
+import math
 import pathlib
+import threading
+from typing import Any
 
-from ps_dqn.run import directory
+from ps_dqn.run import directory, disk
 from ps_dqn.telemetry import measured
+
+
+def prepare() -> None:
+    """Imports in the background what `draw` needs, so that nobody waits for it at a run's end."""
+    threading.Thread(target=_figure, name="learning curve", daemon=True).start()
 
 
 def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path | None:
@@ -17,19 +25,13 @@ def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path |
     Returns:
         Where the picture is, or None where there is nothing to draw yet.
     """
-    import math
-
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     run = measured.read(path)
     train = run.points("env_steps", "train/episode_return")
     evaluation = run.points("env_steps", "eval/episode_return")
     if not train and not evaluation:
         return None
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    figure = _figure()
+    axes = figure.subplots()
     if train:
         axes.plot(*zip(*train, strict=True), color="tab:gray", label="training, exploring")
     if evaluation:
@@ -49,6 +51,16 @@ def draw(path: pathlib.Path, title: str, target_return: float) -> pathlib.Path |
     axes.grid(alpha=0.3)
     axes.legend(loc="best")
     target = path / directory.CURVE
-    figure.savefig(target, dpi=120)
-    plt.close(figure)
+    with disk.beside(target) as temporary:
+        figure.savefig(temporary, dpi=120)
     return target
+
+
+def _figure() -> Any:
+    """An empty one; without pyplot, which takes as long again to import."""
+    from matplotlib.backends import backend_agg  # which saves it as a picture
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    backend_agg.FigureCanvasAgg(figure)
+    return figure

@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ps_dqn.telemetry import metrics
-from ps_dqn.telemetry.figures import EvaluatorFigures, RunFigures, ServerFigures, WorkerFigures
+from ps_dqn.telemetry.figures import (
+    ActorFigures,
+    EvaluatorFigures,
+    ReplayFigures,
+    RunFigures,
+    ServerFigures,
+    WorkerFigures,
+)
 from ps_dqn.telemetry.metrics import Family
 
 # A number, or one for each value of the family's label or labels.
@@ -186,6 +193,31 @@ _FAMILIES: dict[str, tuple[tuple[Family, Callable[[Any], _Value]], ...]] = {
             "busy_seconds",
         ),
     ),
+    "replay_server": (
+        _from_figure("ps_dqn_replay_rows", "Rows that can be drawn.", "rows"),
+        _from_figure(
+            "ps_dqn_replay_held_bytes", "Memory or disk of it all once it is full.", "bytes_held"
+        ),
+        _from_figure("ps_dqn_replay_adds_total", "Transitions added.", "adds"),
+        _from_figure("ps_dqn_replay_samples_total", "Transitions drawn.", "samples"),
+        _from_figure("ps_dqn_replay_updates_total", "Priorities changed.", "updates"),
+        _from_figure("ps_dqn_replay_sent_bytes_total", "Bytes of draws.", "bytes_out"),
+        _from_figure("ps_dqn_replay_received_bytes_total", "Bytes of what was added.", "bytes_in"),
+        _from_figure("ps_dqn_replay_busy_seconds_total", "Time spent on all of it.", "seconds"),
+    ),
+    "actor": (
+        _from_figure("ps_dqn_actor_connected", "1 where a learner has it.", "connected"),
+        _from_figure("ps_dqn_actor_env_steps_total", "Environment steps made.", "env_steps"),
+        _from_figure("ps_dqn_actor_inferences_total", "Times it was told what to do.", "steps"),
+        _from_figure(
+            "ps_dqn_actor_waiting_seconds_total", "Time it waited for actions.", "waited_seconds"
+        ),
+        _from_figure(
+            "ps_dqn_actor_environment_seconds_total",
+            "Time in its environments.",
+            "env_seconds",
+        ),
+    ),
     "evaluator": (
         _from_figure(
             "ps_dqn_evaluator_return",
@@ -239,6 +271,16 @@ def worker(read: Callable[[], WorkerFigures | None]) -> _Collector:
 def parameter_server(read: Callable[[], ServerFigures | None]) -> _Collector:
     """The collector of a parameter server, which has no figures until it holds parameters."""
     return _Collector("parameter_server", read)
+
+
+def replay_server(read: Callable[[], ReplayFigures | None]) -> _Collector:
+    """The collector of a replay server, which has no figures until it is in a run."""
+    return _Collector("replay_server", read)
+
+
+def actor(read: Callable[[], ActorFigures]) -> _Collector:
+    """The collector of an actor task."""
+    return _Collector("actor", read)
 
 
 def evaluator(read: Callable[[], EvaluatorFigures]) -> _Collector:

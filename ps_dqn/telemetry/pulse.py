@@ -1,7 +1,7 @@
 """What a task is at, between its reports too; see `cluster.pulse` for how it travels.
 
-It is for people to see. What counts, in metrics.csv and in the summary, are reports alone: each of
-them is counted once, whatever becomes of its worker.
+It is for people to see, and says whether a closure goes on. What counts, in metrics.csv and in the
+summary, are reports alone: each of them is counted once, whatever becomes of its worker.
 """
 
 import math
@@ -20,6 +20,7 @@ class Pulse(NamedTuple):
     env_steps: float = math.nan  # environment steps made
     pending: float = 0.0  # of these, what the parameter servers have not heard of
     updates: float = math.nan  # made, applied or not
+    evaluation_steps: float = math.nan  # made in the evaluation that it plays, or played last
     staleness: float = math.nan  # versions, of the last push
     replay_rows: float = math.nan
     replay_goal: float = math.nan  # rows without which nothing is learned
@@ -27,7 +28,13 @@ class Pulse(NamedTuple):
     run_updates: float = 0.0
     version: float = math.nan  # of a parameter server
     pushes: float = math.nan  # that came to it
+    adds: float = math.nan  # transitions that came to a replay server
+    samples: float = math.nan  # that were drawn from it
     memory: float = math.nan  # bytes; see `memory.used`
+
+
+# What a worker makes more of while its closure goes on.
+_WORK = ("env_steps", "updates", "evaluation_steps")
 
 
 def encode(pulse: Pulse | None) -> dict[str, Any]:
@@ -40,3 +47,8 @@ def decode(content: Mapping[str, Any] | None) -> Pulse:
     """The pulse in an answer; a task of another version may say more."""
     known = {name: value for name, value in (content or {}).items() if name in Pulse._fields}
     return Pulse(**known)
+
+
+def work(content: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """How much a worker has made; whatever differs, it has made something meanwhile."""
+    return tuple(map((content or {}).get, _WORK))

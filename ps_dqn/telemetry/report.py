@@ -15,7 +15,7 @@ MEASURES = metrics.measures()
 
 def _fields() -> Any:
     run = (f"run_{name}" for name in Counters._fields)
-    return collections.namedtuple("Report", ["worker", *run, *MEASURES])
+    return collections.namedtuple("Report", ["worker", "absent_actor", *run, *MEASURES])
 
 
 _Fields: Any = _fields()
@@ -24,7 +24,8 @@ _Fields: Any = _fields()
 class Report(_Fields):
     """One float64 each, of one closure.
 
-    Its worker's index, the run's counters after that worker's last push, and `MEASURES`.
+    Its worker's index, the first of that worker's actors that is not there (-1: all are), the run's
+    counters after that worker's last push, and `MEASURES`.
     """
 
     __slots__ = ()

@@ -4,19 +4,20 @@ It may be slow, or not be reached for a while. So a thread of its own speaks wit
 neither waits for it nor ends with it.
 """
 
-import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
 import pathlib
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from ps_dqn.errors import UsageError
+from ps_dqn.run.directory import METRICS
 from ps_dqn.state import Counters
+from ps_dqn.telemetry.backlog import Backlog
 from ps_dqn.telemetry.hyperparameters import Hyperparameters
 from ps_dqn.telemetry.metrics import known
 from ps_dqn.user_code import one_line
@@ -62,6 +63,7 @@ class _Wandb:
     def __init__(self, tracked: Tracked):
         import wandb
 
+        self._end_service = wandb.teardown
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             id=tracked.run_id,
@@ -80,6 +82,7 @@ class _Wandb:
 
     def close(self) -> None:
         self._run.finish()
+        self._end_service()  # which writes the last of its file when it ends, and not before
 
 
 class _Mlflow:
@@ -97,16 +100,17 @@ class _Mlflow:
         where = experiment.experiment_id if experiment else self._client.create_experiment(name)
         earlier = self._client.search_runs([where], f"tags.{self.TAG} = '{tracked.run_id}'")
         if earlier:
-            self._run_id = earlier[0].info.run_id
-            self._client.update_run(self._run_id, status="RUNNING")
-            return
-        tags = {self.TAG: tracked.run_id}
-        made = self._client.create_run(where, tags=tags, run_name=tracked.folder.name)
-        self._run_id = made.info.run_id
+            [run, *_] = earlier
+            self._client.update_run(run.info.run_id, status="RUNNING")
+        else:
+            tags = {self.TAG: tracked.run_id}
+            run = self._client.create_run(where, tags=tags, run_name=tracked.folder.name)
+        self._run_id = run.info.run_id
+        # Those that it has cannot be changed; others may have been lost on their way.
         parameters = [
             mlflow.entities.Param(name, str(value))
             for name, value in tracked.hyperparameters.items()
-            if value != ""
+            if value != "" and name not in run.data.params
         ]
         for first in range(0, len(parameters), self.AT_ONCE):
             some = parameters[first : first + self.AT_ONCE]
@@ -161,7 +165,9 @@ class Tracking:
         """
         self._track, self._folder = track, folder
         self._hyperparameters, self._say = hyperparameters, say
-        self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()  # guards what follows
+        self._rows: Backlog[Row] = Backlog()
+        self._added, self._is_over = 0, False
         self._thread: threading.Thread | None = None
         self._service: Service | None = None
         self._is_failing = False
@@ -179,13 +185,18 @@ class Tracking:
         """Takes one row of metrics; NaN is left out."""
         if self._thread is not None:
             values = {**counters._asdict(), **known(row)}
-            self._rows.put(Row(time.time(), counters.env_steps, values))
+            with self._changed:
+                self._rows.add(Row(time.time(), counters.env_steps, values))
+                self._added += 1
+                self._changed.notify()
 
     def close(self) -> None:
         """The run is over; waits a little for what is on its way."""
         if self._thread is None:
             return
-        self._rows.put(None)
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
         self._thread.join(PATIENCE)
         if self._thread.is_alive():
             self._say(f"waiting for {self._track} to end, {LAST_SECONDS:g} s at most")
@@ -194,27 +205,25 @@ class Tracking:
             self._say(f"{self._track} has not ended, and is left alone: rows may be missing there")
 
     def _run(self, tracked: Tracked) -> None:
-        waiting: list[Row] = []
         is_over = False
-        while True:
-            self._try(tracked, waiting, is_over)
-            if is_over:
-                break
-            with contextlib.suppress(queue.Empty):  # then it is time to try again
-                row = self._rows.get(timeout=RETRY_SECONDS if self._is_failing else None)
-                is_over = row is None
-                waiting += [] if row is None else [row]
-        if waiting:
-            self._say(f"{self._track} has not got the last {len(waiting)} rows of metrics")
+        while not is_over:
+            with self._changed:
+                is_over, known = self._is_over, self._added
+            self._try(tracked, is_over)
+            with self._changed:
+                limit = RETRY_SECONDS if self._is_failing else None
+                self._changed.wait_for(functools.partial(self._has_changed, known), limit)
+        if missing := len(self._rows.waiting) + self._rows.take_dropped():
+            self._say(f"{self._track} has not got the last {missing} rows of metrics")
 
-    def _try(self, tracked: Tracked, waiting: list[Row], is_over: bool) -> None:
+    def _try(self, tracked: Tracked, is_over: bool) -> None:
         """Writes what waits; says where that fails, and when it does no more."""
         try:
             if self._service is None:
                 self._service = _SERVICES[self._track](tracked)
-            while waiting:
-                self._service.write(waiting[0])
-                del waiting[0]
+            while (row := self._oldest()) is not None:
+                self._service.write(row)
+                self._written(row)
             if is_over:
                 self._service.close()
         except Exception as error:  # whatever its package raises
@@ -228,3 +237,19 @@ class Tracking:
         if self._is_failing:
             self._say(f"{self._track} is written again")
         self._is_failing = False
+        with self._changed:
+            dropped = self._rows.take_dropped()
+        if dropped:
+            self._say(f"{self._track} lacks {dropped} rows of metrics, which {METRICS} has")
+
+    def _has_changed(self, known: int) -> bool:
+        return self._is_over or self._added > known
+
+    def _oldest(self) -> Row | None:
+        with self._changed:
+            return self._rows.waiting[0] if self._rows.waiting else None
+
+    def _written(self, row: Row) -> None:
+        with self._changed:
+            if self._rows.waiting[0] is row:  # else it has given way meanwhile
+                self._rows.waiting.popleft()

@@ -6,7 +6,7 @@ import io
 import pathlib
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ps_dqn.run import directory
 from ps_dqn.run.disk import Appended
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import hyperparameters, metrics
+from ps_dqn.telemetry.backlog import Backlog
 from ps_dqn.telemetry.hyperparameters import Hyperparameters
 from ps_dqn.telemetry.tracking import Tracking
 
@@ -25,19 +26,29 @@ _EVENTS = "brain.Event:2"  # the version of TensorBoard's files
 class Writers:
     """All of them; what is added is written by `flush`, and waits where that fails."""
 
-    def __init__(self, path: pathlib.Path, resumed_at: Counters, tracking: Tracking | None = None):
-        """Opens them; rows that a resumed run will measure again are dropped.
+    def __init__(
+        self,
+        path: pathlib.Path,
+        tracking: Tracking | None = None,
+        say: Callable[[str], None] = print,
+    ):
+        """Opens them; a run that connects anew goes on with the same, in which rows may wait.
 
         Args:
             path: the run directory.
-            resumed_at: where the run goes on.
             tracking: takes the rows of metrics, too; whoever made it closes it.
+            say: shows people a line.
         """
         self._tracking = tracking
-        self._metrics = _Table(path / directory.METRICS, metrics.columns(), resumed_at)
+        self._metrics = _Table(path / directory.METRICS, metrics.columns())
         columns = ("worker", *metrics.worker_columns())
-        self._workers = _Table(path / directory.WORKERS, columns, resumed_at)
-        self._events = _Events(path / directory.TENSORBOARD)
+        self._workers = _Table(path / directory.WORKERS, columns)
+        self._events = _Events(path / directory.TENSORBOARD, say)
+
+    def resume(self, at: Counters) -> None:
+        """Drops the rows that the run will measure again, as it goes on here."""
+        self._metrics.resume(at)
+        self._workers.resume(at)
 
     def add(self, counters: Counters, row: dict[str, float]) -> None:
         """Adds one row of metrics; NaN is left out."""
@@ -110,11 +121,11 @@ class _Events:
     cluster, so for ever where one hangs.
     """
 
-    def __init__(self, folder: pathlib.Path):
-        """Begins a file of its own beside those of earlier sessions."""
-        self._path = _events_path(folder)
+    def __init__(self, folder: pathlib.Path, say: Callable[[str], None]):
+        """Begins a file of its own beside those of earlier sessions; `say` tells what it lacks."""
+        self._path, self._say = _events_path(folder), say
         self._writer: Any = None
-        self._waiting: list[Any] = []
+        self._backlog: Backlog[Any] = Backlog()
 
     def add(self, step: int, plugin: str, values: Mapping[str, Any], content: bytes = b"") -> None:
         """Adds arrays by their tags.
@@ -137,7 +148,7 @@ class _Events:
                 for tag, value in values.items()
             ]
         )
-        self._waiting.append(tf.compat.v1.Event(wall_time=time.time(), step=step, summary=summary))
+        self._backlog.add(tf.compat.v1.Event(wall_time=time.time(), step=step, summary=summary))
 
     def flush(self) -> None:
         """Writes what was added; into a file of its own after what could not be."""
@@ -146,14 +157,16 @@ class _Events:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._writer = tf.io.TFRecordWriter(str(self._path))
                 self._write(tf.compat.v1.Event(wall_time=time.time(), file_version=_EVENTS))
-            for event in self._waiting:
+            for event in self._backlog.waiting:
                 self._write(event)
             self._writer.flush()
         except tf.errors.OpError as error:
             self.close()
             self._path = _events_path(self._path.parent)
             raise OSError(error.message.rpartition("; ")[2]) from None
-        self._waiting.clear()
+        self._backlog.waiting.clear()
+        if dropped := self._backlog.take_dropped():
+            self._say(f"TensorBoard lacks {dropped} events: those that waited for longest")
 
     def close(self) -> None:
         writer, self._writer = self._writer, None
@@ -177,37 +190,52 @@ def _events_path(folder: pathlib.Path) -> pathlib.Path:
 class _Table:
     """A CSV file that grows: the counters, then other columns."""
 
-    def __init__(self, path: pathlib.Path, columns: Sequence[str], resumed_at: Counters):
-        """Opens it without the rows beyond `resumed_at`."""
-        names = [*Counters._fields, *columns]
-        rows = directory.read_table(path)
-        kept = [row for row in rows if _is_whole(row) and _env_steps(row) <= resumed_at.env_steps]
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, names, restval="", extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(kept)
-        temporary.replace(path)
-        self._names, self._file = names, Appended(path)
-        self._waiting = io.StringIO()
+    def __init__(self, path: pathlib.Path, columns: Sequence[str]):
+        """Opens it; where its columns are another version's, those that are known are kept."""
+        self._names = [*Counters._fields, *columns]
+        self._header = self._line(dict(zip(self._names, self._names, strict=True)))
+        if path.exists():
+            with path.open("rb") as file:
+                first = file.read(len(self._header))
+            if first not in (b"", self._header):
+                self._translate(path)
+        self._file = Appended(path)
+        if self._file.is_empty:
+            self._file.add(self._header)
+
+    def resume(self, at: Counters) -> None:
+        """Keeps the rows up to there, and none that a killed run has left half of."""
+        where = self._names.index("env_steps")
+
+        def is_kept(line: bytes) -> bool:
+            fields = line.split(b",")
+            is_whole = line.endswith(b"\n") and len(fields) == len(self._names)
+            is_row = is_whole and fields[where].isdigit()
+            return line == self._header or (is_row and int(fields[where]) <= at.env_steps)
+
+        self._file.keep(is_kept)
 
     def add(self, counters: Counters, row: dict[str, float]) -> None:
         shown = {name: f"{value:.6g}" for name, value in metrics.known(row).items()}
-        writer = csv.DictWriter(self._waiting, self._names, restval="")
-        writer.writerow(counters._asdict() | shown)
+        self._file.add(self._line(counters._asdict() | shown))
 
     def flush(self) -> None:
-        rows, self._waiting = self._waiting.getvalue(), io.StringIO()
-        self._file.write(rows.encode())
+        self._file.flush()
 
     def close(self) -> None:
         self._file.close()
 
+    def _line(self, row: Mapping[str, Any]) -> bytes:
+        text = io.StringIO()
+        csv.DictWriter(text, self._names, restval="", extrasaction="ignore").writerow(row)
+        return text.getvalue().encode()
 
-def _is_whole(row: dict[str, str]) -> bool:
-    """Whether a row was written to its end: a killed run may leave half of one."""
-    return all(value is not None for value in row.values()) and row["env_steps"].isdigit()
-
-
-def _env_steps(row: dict[str, str]) -> int:
-    return int(row["env_steps"])
+    def _translate(self, path: pathlib.Path) -> None:
+        temporary = path.with_suffix(".tmp")
+        rows = [row for row in directory.read_table(path) if None not in row.values()]
+        try:
+            temporary.write_bytes(b"".join([self._header, *map(self._line, rows)]))
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise

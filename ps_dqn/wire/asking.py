@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from ps_dqn.cluster.spec import Task
 from ps_dqn.profiling.recording import Piece
+from ps_dqn.profiling.timeline import Record
 from ps_dqn.wire import bridge, failures
 
 # The device that each thread asks, and since when.
@@ -70,8 +71,37 @@ def recorded(device: str, task: int, place: int) -> Piece:
         return Piece.from_arrays(*(result.numpy() for result in results))
 
 
+def clock(device: str, task: int) -> float:
+    """What a task's clock says (seconds): see `profiling.timeline`.
+
+    Raises:
+        tf.errors.OpError: the task does not answer.
+    """
+    return _timeline(device, task, False)[0]
+
+
+def timeline(device: str, task: int) -> Record:
+    """When a task did what, by its own clock.
+
+    Raises:
+        tf.errors.OpError: the task does not answer.
+    """
+    return Record.from_json(_timeline(device, task, True)[1])
+
+
+def _timeline(device: str, task: int, is_whole: bool) -> tuple[float, str]:
+    outputs = [tf.TensorSpec([], tf.float64), tf.TensorSpec([], tf.string)]
+    with tf.device(device):
+        results = bridge.call(bridge.TIMELINE, task, [np.int32(is_whole)], outputs)
+        now, text = (result.numpy() for result in results)
+    return float(now), text.decode()
+
+
 def under_way() -> dict[Task, float]:
-    """For how long each task that is asked now has been (seconds); may be called on any thread."""
+    """For how long each task that is asked now has been (seconds); may be called on any thread.
+
+    Tasks are as TensorFlow knows them: see `ClusterSpec.task_at`.
+    """
     now, seconds = time.monotonic(), {}
     for device, since in list(_under_way.values()):
         place = tf.DeviceSpec.from_string(device)

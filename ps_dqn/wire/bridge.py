@@ -31,6 +31,7 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.errors import UsageError
+from ps_dqn.profiling import timeline
 from ps_dqn.profiling.recording import NOTHING, Recording
 
 TOKEN = "pyfunc_0"
@@ -39,7 +40,7 @@ USAGE = "usage: "
 
 
 class Superseded(Exception):  # noqa: N818 - nothing is wrong
-    """A call of one that nobody waits for any more: it returns zeros, and nothing has failed."""
+    """Nobody waits for what was asked, or it is not there: zeros return, and nothing has failed."""
 
 
 class Host(Protocol):
@@ -103,6 +104,11 @@ def server(index: int) -> int:
     return -1 - index
 
 
+def number(place: Any) -> int:
+    """The number of a task that TensorFlow knows by this job and index; see `ClusterSpec.place`."""
+    return place.index if place.job == "worker" else server(place.index)
+
+
 def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: bool = True) -> Any:
     """Adds a call of a hosted method to the graph being traced, or makes it.
 
@@ -145,15 +151,21 @@ def call(method: str, task: Any, inputs: Sequence[Any], outputs: Any, in_order: 
     return tf.nest.pack_sequence_as(outputs, results)
 
 
-def local_tensor(value: Any) -> tf.Tensor:
+def local_tensor(value: Any, is_lent: bool = False) -> tf.Tensor:
     """An array or number as a tensor of this process, whatever the tasks do.
 
     TensorFlow makes a constant by an operation, for which it holds Python's lock: one that is put
     on another task waits for it, and all wait while a lost task is looked for. Where the task
     hangs, no thread would run again. Taking over NumPy's memory is no operation. There is no way
     for texts; they are constants.
+
+    Args:
+        value: an array, a number or a text.
+        is_lent: nobody changes it any more, so it need not be copied where it is aligned.
     """
-    array = np.array(value)  # its own memory: NumPy hands out only what can be written
+    # Else its own memory: NumPy hands out only what can be written.
+    is_lent = is_lent and isinstance(value, np.ndarray) and value.flags.writeable
+    array = value if is_lent else np.array(value)
     if array.dtype.kind in "OSU":
         with tf.device("CPU:0"):
             return tf.constant(value)
@@ -169,6 +181,8 @@ def take_error(task: Any, after: Sequence[tf.Tensor] = ()) -> tf.Tensor:
 _TAKE_ERROR = "take_error"
 # Gives what a task has recorded: see `asking.recorded`. It goes on whatever has failed there.
 RECORDED = "recorded"
+# Gives a task's clock, and its timeline where that is asked for: see `asking.timeline`. Likewise.
+TIMELINE = "timeline"
 
 
 def figures() -> Any:
@@ -191,10 +205,17 @@ def leave() -> None:
 def _dispatch(method: Any, task: Any, zeros: Any, *inputs: np.ndarray) -> list[Any]:
     """Runs in the task's process, on one of TensorFlow's threads; texts are bytes in some form."""
     name, index = bytes(method).decode(), int(task)
+    with timeline.hosted(index):
+        return _answer(name, index, zeros, inputs)
+
+
+def _answer(name: str, index: int, zeros: Any, inputs: Sequence[np.ndarray]) -> list[Any]:
     if name == _TAKE_ERROR:
         return [_errors.pop(index, "")]
     if name == RECORDED:
         return _recorded(index, int(inputs[0]))
+    if name == TIMELINE:
+        return [np.float64(timeline.now()), timeline.record().to_json() if int(inputs[0]) else ""]
     if index not in _errors:
         try:
             return tf.nest.flatten(_call(_host(index), name, inputs))

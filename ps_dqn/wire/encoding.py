@@ -74,5 +74,18 @@ def aligned(num_bytes: int) -> np.ndarray:
     return memory[start : start + num_bytes]
 
 
+def take(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Copies of rows [N, …], for TensorFlow to take over: rows of any shape [...] give [..., …].
+
+    Args:
+        values: [N, …].
+        rows: indices, each from 0 to N - 1.
+    """
+    shape = (*rows.shape, *values.shape[1:])
+    taken = aligned(rows.size * values[:1].nbytes).view(values.dtype).reshape(shape)
+    # Any mode but the one that checks: that one makes everything twice.
+    return values.take(rows, axis=0, out=taken, mode="clip")
+
+
 def _blocks(count: int) -> int:
     return -(-count // BLOCK)

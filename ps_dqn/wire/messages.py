@@ -18,6 +18,8 @@ NO_WORKER = -1
 # Stand for a push's number: in a verdict about none, or about a repetition, whose vector the
 # servers have from another attempt; and where nothing was decided: it is of another session.
 NO_NUMBER, UNDECIDED = -1, -2
+# In the place of a target's version: of who needs none.
+UNWANTED = -2
 # Bytes of the numbers before a pull's vectors, padded so that the vectors stay aligned.
 HEADER = 128
 
@@ -31,6 +33,7 @@ class Kind(enum.IntEnum):
     WITHHELD = 3  # the worker kept its vector to itself; only counters move
     FREEZE = 4  # the average is copied, for an evaluation
     CHECKPOINT = 5  # everything is copied, for a checkpoint
+    COLLECTED = 7  # of who only collects: only counters move, and nobody waits for it
     AWAY = 6  # rounds go on without a worker until it pushes, or without all they wait for (sync)
 
 
@@ -48,11 +51,13 @@ class PullRequest(NamedTuple):
 
     session: int
     worker: int  # that asks
-    target_version: int  # of the target the worker has; -1: none
+    target_version: int  # of the target the worker has; -1: none; or UNWANTED
+    is_pressing: int = 0  # 1: there is not enough to learn from, so it need not wait for learners
+    mask: int = 0  # the number of the mask that the worker has
 
 
 class PullHeader(NamedTuple):
-    """Comes with a shard's parameters; the target follows them where the worker lacks it."""
+    """Comes with a shard's parameters, the mask before and the target after them where lacking."""
 
     status: int
     version: int
@@ -63,6 +68,9 @@ class PullHeader(NamedTuple):
     episodes: int
     sequential_updates: int
     workers: int  # that push
+    mask: int  # the number of the mask: which of the parameters there are
+    has_mask: int
+    wants_growth: int  # 1: the next mask needs gradients of what this one leaves out
 
 
 class PushHeader(NamedTuple):
@@ -79,6 +87,8 @@ class PushHeader(NamedTuple):
     env_steps: int
     episodes: int
     rate_bits: int  # the step size: the bits of a float64
+    mask: int = 0  # the number of the mask of the parameters it was computed on
+    grows: int = 0  # 1: it brings gradients of what the mask leaves out
 
 
 class Entry(NamedTuple):
@@ -95,6 +105,7 @@ class Entry(NamedTuple):
     env_steps: int
     episodes: int
     rate_bits: int
+    grows: int = 0  # as in `PushHeader`
 
 
 class Verdict(NamedTuple):

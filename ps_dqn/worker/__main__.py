@@ -8,7 +8,7 @@ from ps_dqn.worker.task import JOB, serve
 
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and serves; returns for help only."""
-    return task_main.run(argv, JOB, serve, tasks.define_worker_dir)
+    return task_main.run(argv, JOB, serve, tasks.define_worker)
 
 
 if __name__ == "__main__":

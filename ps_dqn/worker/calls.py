@@ -12,6 +12,9 @@ so what a method returns has its specs beside its fields.
 | step           | `Acted`                   | `Acting`                              |
 | sample         |                           | `Sampled`                             |
 | prepare        |                           | a mark                                |
+| weigh          | rows, draws, probabilities| `Weighed`                             |
+| hand_over      |                           | a parcel for each replay server       |
+| handed_over    | their answers             | a mark: 1 if there is a push          |
 | pack           | `Learned`                 | `Packed`                              |
 | pushed         | the `Verdict`             | requests of the next pull             |
 | report         |                           | `Reported`                            |
@@ -22,13 +25,13 @@ so what a method returns has its specs beside its fields.
 | evaluate_step  | `Acted`                   | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
 
-Each call of a closure after its `begin` has the number that this returned before what is listed:
-see `fence`. `rejoin`, `kept` and `pushed_again` are the coordinator's own.
+`steps` and `evaluate_steps` get parameters and how NumPy computes actions of them, and are as many
+of these as are due: see `in_numpy`. Each call of a closure after its `begin` has the number that
+this returned first: see `fence`. The coordinator calls `rejoin`, `kept` and `pushed_again`.
 
 `pack`, `pushed` and `pulled` are communication: they may run while the others go on, in the order
-of what they take from each other, and `plan` and `report` only after them.
-
-After a failure every call returns zeros, so marks are 1 where all went well.
+of what they take from each other, and `plan` and `report` only after them. After a
+failure every call returns zeros, so marks are 1 where all went well.
 
 Shapes: E environments, M minibatches of B items each, P parameters, S optimizer slots.
 """
@@ -67,6 +70,12 @@ class Sizes(NamedTuple):
     num_parameters: int  # P
     num_slots: int  # S, of the local optimizer
     num_moments: int  # numbers of the environment that are followed: see `moments`
+    num_replay_servers: int = 0
+
+    @property
+    def slots_shape(self) -> tuple[int, int]:
+        """Of the local optimizer's slots: [S, P]."""
+        return self.num_slots, self.num_parameters
 
 
 class Tickets(NamedTuple):
@@ -86,6 +95,7 @@ class Begin(NamedTuple):
     run_id: Any  # the same for every session of a run, string []
     config: Any  # the `Config` as JSON, string []
     sizes: Any  # `Sizes`, int64 [5]
+    loss_scale: Any  # that a worker begins with which has none, int64 []
     tickets: Any  # `Tickets`, int64 [4]
 
 
@@ -109,6 +119,7 @@ class Rejoin(NamedTuple):
     run_id: Any
     config: Any
     sizes: Any
+    loss_scale: Any
 
 
 def requests(num_ps: int) -> Spec:
@@ -147,12 +158,13 @@ class Pulled(NamedTuple):
     status: Any  # `Status`, int32 []; all but READY come without parameters
     online: Any  # float32 [P]
     target: Any  # float32 [P]
+    mask: Any  # 1 where they are kept, 0 where they are zero, float32 [P]; [0] without a mask
 
     @classmethod
-    def specs(cls, num_parameters: int) -> "Pulled":
-        """Of a network with so many."""
+    def specs(cls, num_parameters: int, mask_size: int) -> "Pulled":
+        """Of a network with so many, and of a mask with so many numbers."""
         vector = Spec((num_parameters,), np.float32)
-        return cls(status=MARK, online=vector, target=vector)
+        return cls(MARK, vector, vector, Spec((mask_size,), np.float32))
 
 
 class Plan(NamedTuple):
@@ -163,18 +175,20 @@ class Plan(NamedTuple):
     learning_rate: Any  # float32 []
     epsilon: Any  # probability of a random action, the mean of its environments, float32 []
     seed: Any  # of acting and learning, int32 [2]
+    loss_scale: Any  # state of it, float32 [numbers]: see `loss_scaling`
     acting: Acting
 
     @classmethod
-    def specs(cls, sizes: Sizes, acting: Acting) -> "Plan":
-        """Of a run of these sizes, and what it acts on."""
+    def specs(cls, sizes: Sizes, acting: Any, loss_scale: int = 0) -> "Plan":
+        """Of a run of these sizes, what it acts on, if it acts, and a loss scale's numbers."""
         number = Spec((), np.float32)
         return cls(
-            slots=Spec((sizes.num_slots, sizes.num_parameters), np.float32),
+            slots=Spec(sizes.slots_shape, np.float32),
             steps=number,
             learning_rate=number,
             epsilon=number,
             seed=Spec((2,), np.int32),
+            loss_scale=Spec((loss_scale,), np.float32),
             acting=acting,
         )
 
@@ -185,6 +199,8 @@ class Acted(NamedTuple):
     actions: Any  # the best ones, or a policy's choice, int32 [E]
     state: Any  # after them, float32 [E, numbers of state]
     log_probs: Any = np.zeros((0, 0), np.float32)  # of a policy's choice, float32 [E, 1]; else none
+    # Of all actions, for first priorities, float32 [E, A]; else none.
+    values: Any = np.zeros((0, 0), np.float32)
 
 
 class Sampled(NamedTuple):

@@ -5,21 +5,21 @@ flags of its own, and one that was restarted becomes whole again by itself.
 """
 
 import functools
+import math
 import pathlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
-from ps_dqn.profiling import recording
+from ps_dqn.profiling import recording, timeline
 from ps_dqn.profiling.recording import Recording
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.wire.messages import Status
-from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import (
     Acted,
     Begin,
@@ -32,28 +32,33 @@ from ps_dqn.worker.calls import (
     Sizes,
     Tickets,
 )
-from ps_dqn.worker.fence import Fence
-from ps_dqn.worker.kept_pushes import KeptPushes
-from ps_dqn.worker.recovery import Recovery
-from ps_dqn.worker.session import Session
+from ps_dqn.worker.playing import in_numpy
+from ps_dqn.worker.playing.actor import Evaluation
+from ps_dqn.worker.pushes.fence import Fence
+from ps_dqn.worker.pushes.kept_pushes import KeptPushes
+from ps_dqn.worker.pushes.recovery import Recovery
+from ps_dqn.worker.roles import sessions
+from ps_dqn.worker.roles.session import Session
 
 
 class WorkerHost:
     """The bridge's host for one worker."""
 
-    def __init__(self, worker: int, worker_dir: pathlib.Path | None):
+    def __init__(self, worker: int, worker_dir: pathlib.Path | None, actors: Sequence[str] = ()):
         """Holds nothing yet.
 
         Args:
             worker: index.
             worker_dir: where this worker may keep files, if it may.
+            actors: addresses of the cluster's actor tasks.
         """
-        self._worker, self._worker_dir = worker, worker_dir
+        self._worker, self._worker_dir, self._actors = worker, worker_dir, actors
         self._session = 0
         self._whose: tuple[bytes, bytes, Sizes] | None = None  # run, configuration, sizes
         self._config = Config()
         self._learning: Session | None = None
         self._evaluation: Evaluation | None = None
+        self._evaluating_since = math.nan  # `time.perf_counter()`; NaN: it plays none
         self.recording: Recording | None = None
         self._fence = fence = Fence()
         # What closures and the coordinator call; `calls` has what they exchange. All of it from the
@@ -63,12 +68,13 @@ class WorkerHost:
             "rejoin": self._rejoin,
             "evaluate_begin": self._evaluate_begin,
             "evaluate_step": fence.acting(self._evaluate_step),
+            "evaluate_steps": fence.acting(self._evaluate_steps),
             "evaluate_end": fence.ending(self._evaluate_end, Played.nothing()),
             "report": fence.ending(functools.partial(self._learn, "report"), Reported.nothing()),
         }
-        for name in Session.ACTING:
+        for name in sessions.ACTING:
             self.methods[name] = fence.acting(functools.partial(self._learn, name))
-        for name in Session.EXCHANGING:
+        for name in sessions.EXCHANGING:
             self.methods[name] = fence.exchanging(functools.partial(self._learn, name))
         for name in Recovery.ASKED:
             self.methods[name] = functools.partial(self._recover, name)
@@ -82,9 +88,14 @@ class WorkerHost:
     @property
     def pulse(self) -> Pulse | None:
         """What it is at in the run it is in, if it is in one; on any thread."""
-        learning = self._learning
-        if learning is None:
-            return None
+        learning, evaluation = self._learning, self._evaluation
+        evaluation_steps = math.nan if evaluation is None else evaluation.steps
+        if learning is None:  # it may be new here, and begin with somebody else's evaluation
+            if math.isnan(self._evaluating_since):
+                return None
+            seconds = time.perf_counter() - self._evaluating_since
+            evaluating = self._session, "evaluation", seconds
+            return Pulse(*evaluating, evaluation_steps=evaluation_steps)
         phase, since = learning.tally.now
         actor, counters = learning.actor, learning.counters
         return Pulse(
@@ -94,6 +105,7 @@ class WorkerHost:
             env_steps=actor.env_steps,
             pending=learning.pending + actor.not_taken,
             updates=learning.tally.updates,
+            evaluation_steps=evaluation_steps,
             staleness=learning.tally.staleness,
             replay_rows=actor.memory.size,
             replay_goal=actor.memory.size_to_learn,
@@ -118,6 +130,7 @@ class WorkerHost:
         if self.recording is not None:
             self.recording.close()
         self._learning = self._evaluation = self._whose = self.recording = None
+        self._evaluating_since = math.nan
 
     def _learn(self, name: str, *inputs: Any) -> Any:
         """A call of the closure that runs, which has begun."""
@@ -141,10 +154,14 @@ class WorkerHost:
         self._open(begin.session, begin.config)
         if self._learning is None:
             own, sizes = self._own_folder(begin.run_id.decode()), Sizes(*map(int, begin.sizes))
-            replay = self._replay_folder(own) if self._config.replay.replay_files else None
+            keeps = self._config.replay.replay_files and sessions.keeps(self._config, self._worker)
+            replay = self._replay_folder(own) if keeps else None
             failures = own and own / "env_failures"
             whose = (self._session, int(begin.log_id), self._worker)
-            self._learning = Session(self._config, *whose, sizes, replay, failures)
+            kept = replay, failures, int(begin.loss_scale)
+            with timeline.span("building environments"):
+                made = sessions.make(self._config, *whose, sizes, *kept, actors=self._actors)
+            self._learning = made
             self._whose = begin.run_id, begin.config, sizes
         requests = self._learning.begin(Tickets(*map(int, begin.tickets)))
         return Begun(np.int64(closure), requests)
@@ -187,11 +204,13 @@ class WorkerHost:
         if self._learning is not None:
             self._learning.cut_off()
         self._lap("dispatch", then="evaluation")
+        self._evaluating_since = time.perf_counter()
         episodes = int(begin.episodes)
         if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
             if self._evaluation is not None:
                 self._evaluation.environments.close()
-            self._evaluation = Evaluation(self._config, episodes)
+            with timeline.span("building environments to evaluate in"):
+                self._evaluation = Evaluation(self._config, episodes)
         return np.int64(closure), self._evaluation.begin(int(begin.seed))
 
     def _evaluate_step(self, *arrays: Any) -> Playing:
@@ -199,11 +218,18 @@ class WorkerHost:
         assert self._evaluation is not None  # it has begun
         return self._evaluation.step(Acted(*arrays))
 
+    def _evaluate_steps(self, parameters: np.ndarray, program: bytes) -> Playing:
+        """Acts with parameters [P] until all episodes are over: see `in_numpy`."""
+        assert self._evaluation is not None
+        playing, step = self._evaluation.shown, self._evaluation.step
+        return in_numpy.steps(program, parameters, playing, step, lambda each: each.episodes > 0)
+
     def _evaluate_end(self) -> Played:
         """Ends an evaluation."""
         assert self._evaluation is not None
         played = self._evaluation.end()
         self._lap("evaluation", then="dispatch")
+        self._evaluating_since = math.nan
         return played
 
     def _lap(self, phase: str, then: str) -> None:
@@ -218,4 +244,5 @@ class WorkerHost:
             self._config = Config.from_json(config.decode())
             self._session = int(session)
             profiling = self._config.profiling
+            timeline.settle(profiling.timeline)
             self.recording = recording.make(profiling.window, profiling.profile_python)

@@ -6,6 +6,7 @@ import time
 
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import Kind, Verdict
+from ps_dqn.worker.laps import Laps
 
 
 class Tally:
@@ -16,6 +17,7 @@ class Tally:
         self._values: dict[str, float] = collections.defaultdict(float)
         self._lap_began = time.perf_counter()
         self._beside: list[tuple[str, float]] = []  # phases and when each ended
+        self._laps = Laps()
         # What other threads may read at any time: the phase that was entered last and when, what
         # was made since the first report began, and the last push's staleness (NaN before one).
         self.now = ("dispatch", self._lap_began)
@@ -38,6 +40,7 @@ class Tally:
     def lap(self, phase: str, then: str) -> float:
         """Ends a phase, one of `PHASES`, and begins the next; its length (seconds)."""
         now = self.enter(then)
+        self._laps.add(phase, self._lap_began, now)
         seconds, self._lap_began = now - self._lap_began, now
         self.add(f"time_{phase}", seconds)
         return seconds
@@ -47,6 +50,7 @@ class Tally:
         now = self.enter(then)
         began = self._beside[-1][1] if self._beside else self._lap_began
         self._beside.append((phase, now))
+        self._laps.add_beside(phase, began, now)
         return now - began
 
     def exchanged(self, phase: str, then: str) -> None:
@@ -71,9 +75,13 @@ class Tally:
         """Raises a maximum to a value above it; it begins at 0."""
         self._values[field] = max(self._values[field], value)
 
+    def newest(self, field: str, value: float) -> None:
+        """What a field is by now."""
+        self._values[field] = value
+
     def judged(self, verdict: Verdict) -> None:
         """Counts what became of a push."""
-        if verdict.kind == Kind.WITHHELD:
+        if verdict.kind in (Kind.WITHHELD, Kind.COLLECTED):
             return
         is_applied = verdict.kind == Kind.APPLIED and not verdict.duplicate
         self.add("pushes" if is_applied else "refused")

@@ -3,15 +3,22 @@
 Its place comes from TF_CONFIG or flags; what to act in and remember arrives from the coordinator.
 """
 
-import functools
 import pathlib
 
 from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
+from ps_dqn.profiling import timeline
+from ps_dqn.run import optional_imports
 
 JOB = "worker"
 
 
-def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str = "") -> None:
+def serve(
+    spec: ClusterSpec,
+    task: Task,
+    options: TaskOptions,
+    worker_dir: str = "",
+    all_reduce_port: int = 0,
+) -> None:
     """Serves until SIGTERM; does not return.
 
     Args:
@@ -19,18 +26,29 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
         task: this task of it.
         options: its threads, and where it answers probes.
         worker_dir: where this worker may keep files; none if empty.
+        all_reduce_port: where other workers reach it, where they add up; 0: any that is free.
     """
     from ps_dqn.cluster import server
 
+    timeline.begin("starting the process")
     server.leave_when_told()
-    from ps_dqn.environments import overdue
-    from ps_dqn.telemetry import prometheus, pulse
-    from ps_dqn.wire import bridge
-    from ps_dqn.worker.host import WorkerHost
+    with timeline.span("importing what it hosts"), optional_imports.hidden():
+        from ps_dqn.all_reduce.host import ReplicaHost
+        from ps_dqn.environments import overdue
+        from ps_dqn.telemetry import prometheus, pulse
+        from ps_dqn.wire import bridge
+        from ps_dqn.worker.host import WorkerHost
 
+    is_serving = timeline.until("starting its server")
     folder = pathlib.Path(worker_dir) if worker_dir else None
     overdue.watch()
-    bridge.install(functools.partial(WorkerHost, worker_dir=folder))
+    bridge.install(
+        lambda number: (
+            WorkerHost(number, folder, spec.actors)
+            if number >= 0
+            else ReplicaHost(bridge.server(number), all_reduce_port)
+        )
+    )
     server.serve(
         spec,
         task,
@@ -38,4 +56,5 @@ def serve(spec: ClusterSpec, task: Task, options: TaskOptions, worker_dir: str =
         collector=prometheus.worker(bridge.figures),
         on_stop=bridge.leave,
         pulse_of=lambda: pulse.encode(bridge.pulse(task.index)),
+        on_serving=is_serving,
     )

@@ -26,7 +26,7 @@ def run_dir(tmp_path: pathlib.Path) -> pathlib.Path:
 def test_rows_are_given_once(run_dir: pathlib.Path) -> None:
     follower = Follower(run_dir)
     assert follower.new() == []
-    writers = Writers(run_dir, Counters(0, 0, 0, 0, 0))
+    writers = Writers(run_dir)
     add(writers, 640, 1280)
     assert [row.env_steps for row in follower.new()] == [640, 1280]
     assert follower.new() == []
@@ -51,14 +51,28 @@ def test_half_a_row_is_waited_for(run_dir: pathlib.Path) -> None:
 
 
 def test_a_resumed_run_gives_what_it_measures_again_and_nothing_else(run_dir: pathlib.Path) -> None:
-    writers = Writers(run_dir, Counters(0, 0, 0, 0, 0))
+    writers = Writers(run_dir)
     add(writers, 640, 1280, 1920)
     writers.close()
     follower = Follower(run_dir)
     # The checkpoint was made between the second row and the third.
-    writers = Writers(run_dir, Counters(20, 200, 1500, 1, 200))
+    writers = Writers(run_dir)
+    writers.resume(Counters(20, 200, 1500, 1, 200))
     assert follower.new() == []
     add(writers, 1984)
     assert [row.env_steps for row in follower.new()] == [1984]
     assert [row.env_steps for row in follower.all] == [640, 1280, 1984]
+    writers.close()
+
+
+def test_a_run_that_has_measured_more_again_than_was_dropped_is_followed(
+    run_dir: pathlib.Path,
+) -> None:
+    writers = Writers(run_dir)
+    add(writers, 640, 1280, 1920)
+    follower = Follower(run_dir)
+    writers.resume(Counters(10, 80, 1000, 1, 80))
+    add(writers, 1344, 1984, 2624)
+    assert [row.env_steps for row in follower.new()] == [1344, 1984, 2624]
+    assert [row.env_steps for row in follower.all] == [640, 1344, 1984, 2624]
     writers.close()

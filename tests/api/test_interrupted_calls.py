@@ -32,7 +32,7 @@ def program(processes: Processes, tmp_path: pathlib.Path) -> Running:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
     running = processes.start(str(path), str(tmp_path / "run"))
-    running.trains(150)
+    running.trains()
     # The program, the coordinator, a parameter server and a worker.
     assert len(processes.alive()) == 4
     return running
@@ -43,11 +43,11 @@ def test_ctrl_c_ends_the_run_and_comes_out(
 ) -> None:
     os.kill(program.pid, signal.SIGINT)
 
-    assert program.ended(60) == -signal.SIGINT, program.text
+    assert program.ended() == -signal.SIGINT, program.text
     assert "interrupted: stopped" in program.lines
     assert program.lines[-1] == "KeyboardInterrupt"
     assert directory.has_checkpoint(tmp_path / "run")
-    processes.all_gone(10)
+    processes.all_gone(60)
 
 
 def test_a_run_ends_in_good_order_when_its_program_is_killed(

@@ -25,6 +25,9 @@ def in_a_folder_of_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
         ({"gamma": "much"}, "flag --gamma=much: could not convert string to float"),
         ({"hidden_sizes": "wide"}, "flag --hidden_sizes=wide: must be whole numbers"),
         ({"env_id": "Acrobot-v1"}, "env_id='Acrobot-v1': the environment is given already"),
+        ({"callback": 3}, "callback=3: is no function of the rows of metrics"),
+        ({"run_dir": __file__}, "run_dir=" + __file__ + ": is a file, not a folder: say another"),
+        ({"env_kwargs": {"a": {1}}}, "env_kwargs={'a': {1}}: cannot be taken to other processes"),
         ({"resume": True}, "resume=True: no run with a checkpoint under runs/"),
         # These are the coordinator's to refuse.
         ({"gamma": 1.5}, "--gamma=1.5: must be 1.0 or less"),

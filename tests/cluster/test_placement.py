@@ -31,6 +31,31 @@ def test_flags_of_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (placement.intra_op_threads, placement.inter_op_threads) == (4, 5)
 
 
+def test_a_run_without_servers_has_none_and_others_have_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    remote = ("--chief_host=c:1", "--worker_hosts=w-{}:2", "--num_workers=3")
+    for words in ((), ("--num_ps=0",), remote, (*remote, "--ps_hosts=p-{}:2", "--num_ps=0")):
+        values = parsed(*words)
+        placement = tasks.read_placement(values, has_servers=False)
+        assert (placement.spec.ps, values.num_ps) == ((), 0)
+        assert placement.spec.workers
+    for words, says in (
+        (("--num_ps=1",), "--num_ps=1: --strategy=all_reduce has no parameter servers; leave"),
+        ((*remote, "--ps_hosts=p:2"), "--ps_hosts=p:2: --strategy=all_reduce has no parameter"),
+        (("--cluster=in_process",), "--cluster=in_process: does not go with --strategy"),
+    ):
+        with pytest.raises(ClusterSpecError, match=re.escape(says)):
+            tasks.read_placement(parsed(*words), has_servers=False)
+    for words in (("--num_ps=0",), remote):
+        with pytest.raises(ClusterSpecError, match="no ps in the cluster: at least one"):
+            tasks.read_placement(parsed(*words))
+    monkeypatch.setenv("TF_CONFIG", tf_config("chief"))
+    with pytest.raises(ClusterSpecError, match="TF_CONFIG has parameter servers: --strategy"):
+        tasks.read_placement(parsed(), has_servers=False)
+
+
 def test_a_coordinator_may_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert not tasks.read_placement(parsed()).restart
@@ -127,13 +152,13 @@ def test_a_worker_is_told_where_it_may_keep_files(
     for words in (["--worker_dir=/data/w"], []):
         monkeypatch.setattr(sys, "argv", ["program", *words])
         task_main.run(
-            sys.argv, "worker", lambda *given: served.append(given[-1]), tasks.define_worker_dir
+            sys.argv, "worker", lambda *given: served.append(given[-2]), tasks.define_worker
         )
 
     assert served == ["/data/w", ""]
 
     monkeypatch.setattr(sys, "argv", ["program", "--help"])
-    assert task_main.run(sys.argv, "worker", served.append, tasks.define_worker_dir) == 0
+    assert task_main.run(sys.argv, "worker", served.append, tasks.define_worker) == 0
     assert "\n  --worker_dir (default none)\n" in capsys.readouterr().out
 
 

@@ -4,7 +4,8 @@ import pytest
 from support.processes import Processes, taken_port
 
 from ps_dqn.cluster import server
-from ps_dqn.cluster.spec import ClusterSpec, Task, on_this_machine
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.cluster.spec import ClusterSpec, Task
 
 
 def test_a_port_that_is_free_is_taken_from_nobody() -> None:
@@ -32,7 +33,7 @@ def test_every_role_refuses_it_before_anything_else(processes: Processes, tmp_pa
         running = processes.start(
             *("-m", f"ps_dqn.{modules[job]}", *arguments), TF_CONFIG=spec.tf_config(Task(job, 0))
         )
-        assert running.ended(60) == 2, running.text
+        assert running.ended() == 2, running.text
     assert len(running.lines) == 1
     assert f"port {port} of {taken} cannot be used here" in running.text
     assert not (tmp_path / "run").exists()

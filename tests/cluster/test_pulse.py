@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import portpicker
 import pytest
 
 from ps_dqn.cluster import pulse
+from ps_dqn.cluster.ports import on_this_machine
 from ps_dqn.cluster.pulse import Heard, Listener
-from ps_dqn.cluster.spec import Task, on_this_machine
+from ps_dqn.cluster.spec import Task
 
 WORKER, SERVER = Task("worker", 0), Task("ps", 0)
 
@@ -22,10 +24,8 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def address() -> str:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
-    return f"localhost:{port}"
+    # Not one that the system gives to whoever asks for any, like this one's neighbours.
+    return f"localhost:{portpicker.pick_unused_port()}"
 
 
 def heard(listener: Listener, enough: Callable[[dict[Task, Heard]], Any]) -> dict[Task, Heard]:

@@ -16,7 +16,7 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import MODULES
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.run import signals
 
@@ -44,7 +44,7 @@ def start(processes: Processes, spec: ClusterSpec, task: Task, *flags: str) -> R
 def test_workers_are_added_and_taken_away_while_the_others_run_on(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
-    three = cluster_spec.on_this_machine(1, 3)
+    three = ports.on_this_machine(1, 3)
     one = ClusterSpec(three.chief, three.ps, three.workers[:1])
     health = portpicker.pick_unused_port()
     flags = [*ENDLESS, f"--run_dir={tmp_path}", f"--health_port={health}"]
@@ -60,12 +60,12 @@ def test_workers_are_added_and_taken_away_while_the_others_run_on(
         if spec is three:
             others += [start(processes, three, Task("worker", i)) for i in (1, 2)]
         coordinator = start(processes, spec, Task("chief", 0), *flags)
-        coordinator.trains(120)
+        coordinator.trains()
         real.until(lambda n=workers: reporting() == n, 120, f"{workers} workers to work")
         if number:
             assert re.search(r"^(resumed|goes on) at ", coordinator.text, re.MULTILINE)
             assert "are lost" not in coordinator.text
         real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
         os.kill(coordinator.pid, signal.SIGTERM)
-        assert coordinator.ended(60) == signals.START_AGAIN, coordinator.text
+        assert coordinator.ended() == signals.START_AGAIN, coordinator.text
         assert all(other.process.poll() is None for other in others)

@@ -1,10 +1,11 @@
 """How often a task that keeps ending is started again, and when."""
 
-import time
 from collections.abc import Callable
 
 import pytest
+from support import seen_by
 
+from ps_dqn.cluster import restarts
 from ps_dqn.cluster.restarts import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -21,7 +22,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Sets the clock."""
 
     def set_to(seconds: float) -> None:
-        monkeypatch.setattr(time, "monotonic", lambda: seconds)
+        seen_by.clock(monkeypatch, restarts, monotonic=lambda: seconds)
 
     set_to(0.0)
     return set_to

@@ -11,7 +11,7 @@ import pytest
 from support import processes as real
 from support.processes import Processes, Running
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports, server
 from ps_dqn.cluster.spec import Task
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -33,12 +33,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_task_stops_at_sigterm_and_ignores_sigint(
     processes: Processes, module: str, task: Task, job_index: str, code: int
 ) -> None:
-    spec = cluster_spec.on_this_machine(1, 1)
+    spec = ports.on_this_machine(1, 1)
     address = spec.addresses(task.job)[0]
     environment = {"TF_CONFIG": spec.tf_config(task), "JOB_COMPLETION_INDEX": job_index}
     running = processes.start("-m", module, **environment)
     assert running.line_with("serves at") == f"{task} serves at {address}"
-    real.until(lambda: real.accepts(address) or running.process.poll(), 60, "the server")
+    real.until(lambda: real.accepts(address) or running.process.poll(), 180, "the server")
 
     # Both are pending at once, or SIGINT comes first; Python hears of SIGINT, the lower number,
     # first in either case. Were it not ignored, the exit code could not be 0.
@@ -46,8 +46,9 @@ def test_task_stops_at_sigterm_and_ignores_sigint(
     started = time.monotonic()
     os.killpg(running.pid, signal.SIGTERM)
 
-    assert running.ended(10) == code, running.text
-    assert time.monotonic() - started < 3  # "within a second", on a noisy machine
+    assert running.ended() == code, running.text
+    # Within a second on a machine that does nothing else, and not only once it gives clean-up up.
+    assert time.monotonic() - started < server.STOP_SECONDS
     assert "Traceback" not in running.text
 
 
@@ -56,12 +57,12 @@ def test_task_stops_at_sigterm_and_ignores_sigint(
 
 SCENARIOS = r'''
 import json, os, pathlib, signal, socket, subprocess, sys, time
-from ps_dqn.cluster import control, local, spec as cluster_spec
+from ps_dqn.cluster import control, local, ports
 from ps_dqn.cluster.spec import Task
 
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
 PS, WORKER = Task("ps", 0), Task("worker", 0)
-spec = cluster_spec.on_this_machine(1, 1)
+spec = ports.on_this_machine(1, 1)
 
 
 def listens(spec, task):
@@ -96,7 +97,7 @@ def say(**what):
 
 def checked(cluster):
     """The first thing that check() says."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if lines := cluster.check("worker"):
             return lines
@@ -194,8 +195,8 @@ def _scenario(processes: Processes, folder: pathlib.Path, name: str) -> Running:
     return processes.start("-c", SCENARIOS, str(folder), name)
 
 
-def _said(running: Running, seconds: float = 30) -> dict:
-    return json.loads(running.line_with("{", seconds))
+def _said(running: Running) -> dict:
+    return json.loads(running.line_with("{", 300))
 
 
 def test_task_that_dies_at_start_up(processes: Processes, tmp_path: pathlib.Path) -> None:
@@ -213,7 +214,7 @@ def test_task_that_dies_at_start_up(processes: Processes, tmp_path: pathlib.Path
 
 def test_spawned_task_that_dies_at_start_up(processes: Processes, tmp_path: pathlib.Path) -> None:
     running = _scenario(processes, tmp_path, "spawned_dies_at_start_up")
-    error = _said(running, 90)["error"]
+    error = _said(running)["error"]
 
     assert error.startswith("worker 0 ended with exit code 2 at start-up; the end of its log")
     assert "error: --wings=2: there is no such flag" in error
@@ -241,7 +242,7 @@ def test_parameter_server_that_is_killed_is_started_again(
 
 def test_dead_worker_is_replaced(processes: Processes, tmp_path: pathlib.Path) -> None:
     running = _scenario(processes, tmp_path, "dead_worker")
-    said = _said(running, 90)
+    said = _said(running)
 
     assert said["lines"] == ["worker 0 was killed by SIGKILL; started again (1 of 5)"]
     assert said["again"] == []
@@ -254,7 +255,7 @@ def test_dead_worker_is_replaced(processes: Processes, tmp_path: pathlib.Path) -
 
 def test_worker_that_keeps_dying(processes: Processes, tmp_path: pathlib.Path) -> None:
     running = _scenario(processes, tmp_path, "worker_that_keeps_dying")
-    said = _said(running, 60)
+    said = _said(running)
 
     assert said["lines"] == [
         "worker 0 was killed by SIGKILL; started again (1 of 5)",
@@ -269,7 +270,7 @@ def test_worker_that_keeps_dying(processes: Processes, tmp_path: pathlib.Path) -
 def test_worker_that_does_its_work_may_be_started_again_without_end(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
-    said = _said(_scenario(processes, tmp_path, "worker_that_does_its_work"), 60)
+    said = _said(_scenario(processes, tmp_path, "worker_that_does_its_work"))
     assert all(line.endswith("started again (1 of 5)") for line in said["lines"])
     assert len(said["lines"]) == 8
 
@@ -279,9 +280,10 @@ def test_stop_leaves_nothing_that_ignores_sigterm(
 ) -> None:
     running = _scenario(processes, tmp_path, "stubborn")
 
-    assert _said(running)["seconds"] < 5
+    # A second and a half, and whatever a busy machine takes to end two processes.
+    assert _said(running)["seconds"] < 30
     # The scenario itself still lives, so it is stop() that ended them, and not its end.
-    real.until(lambda: processes.alive() == {running.pid}, 2, "the tasks to be gone")
+    real.until(lambda: processes.alive() == {running.pid}, 60, "the tasks to be gone")
 
 
 def test_tasks_end_with_a_parent_that_is_killed(
@@ -290,8 +292,8 @@ def test_tasks_end_with_a_parent_that_is_killed(
     running = _scenario(processes, tmp_path, "waits")
     assert _said(running)["serves"] is True
     # The scenario, its two tasks, and what one of them started.
-    real.until(lambda: len(processes.alive()) == 4, 10, "the tasks' own processes")
+    real.until(lambda: len(processes.alive()) == 4, 60, "the tasks' own processes")
 
     os.kill(running.pid, signal.SIGKILL)
 
-    processes.all_gone(5)
+    processes.all_gone(60)

@@ -9,6 +9,7 @@ from typing import Any
 import portpicker
 import pytest
 
+from ps_dqn.cluster import ports
 from ps_dqn.cluster import spec as cluster_spec
 from ps_dqn.cluster.spec import ClusterSpec, ClusterSpecError, Task
 
@@ -97,11 +98,18 @@ def test_from_hosts() -> None:
     assert task == Task("ps", 1)
 
 
+def test_there_may_be_no_parameter_server() -> None:
+    for ps in (None, []):
+        spec, _ = cluster_spec.from_tf_config(_tf_config(_cluster(ps=ps)))
+        assert spec.as_dict() == {"chief": [CHIEF], "worker": WORKERS}
+        assert {each.job for each in spec.tasks()} == {"worker"}
+    assert cluster_spec.from_hosts(CHIEF, [], WORKERS, Task("worker", 0))[0] == spec
+
+
 @pytest.mark.parametrize(
     ("chief", "ps", "workers", "task", "says"),
     [
         ("", PS, WORKERS, Task("ps", 0), "no chief"),
-        (CHIEF, [], WORKERS, Task("worker", 0), "no ps"),
         (CHIEF, PS, [], Task("ps", 0), "no worker"),
         (CHIEF, PS, WORKERS, Task("ps", 2), "task index 2 is out of range"),
         (CHIEF, PS, WORKERS, Task("reader", 0), "'reader' is unknown"),
@@ -116,7 +124,7 @@ def test_bad_hosts(chief: str, ps: list[str], workers: list[str], task: Task, sa
 
 
 def test_on_this_machine_gives_every_task_a_free_port_of_its_own() -> None:
-    spec = cluster_spec.on_this_machine(num_ps=2, num_workers=3)
+    spec = ports.on_this_machine(num_ps=2, num_workers=3)
 
     addresses = [spec.chief, *spec.ps, *spec.workers]
     assert (len(spec.ps), len(spec.workers)) == (2, 3)
@@ -133,16 +141,16 @@ def test_no_two_clusters_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch
     ask = (
         "import portpicker, sys; print(any(portpicker.is_port_free(int(p)) for p in sys.argv[1:]))"
     )
-    spec = cluster_spec.on_this_machine(num_ps=1, num_workers=1)
-    ports = [each.rpartition(":")[2] for each in (spec.chief, *spec.ps, *spec.workers)]
+    spec = ports.on_this_machine(num_ps=1, num_workers=1)
+    numbers = [each.rpartition(":")[2] for each in (spec.chief, *spec.ps, *spec.workers)]
     are_offered = subprocess.run(
-        [sys.executable, "-c", ask, *ports], capture_output=True, text=True, check=True
+        [sys.executable, "-c", ask, *numbers], capture_output=True, text=True, check=True
     )
     assert are_offered.stdout.strip() == "False"
     # And where another asked at the same moment:
-    offered = iter([int(ports[0]), portpicker.pick_unused_port()])
+    offered = iter([int(numbers[0]), portpicker.pick_unused_port()])
     monkeypatch.setattr("portpicker.pick_unused_port", lambda: next(offered))
-    assert cluster_spec._reserved_port() != int(ports[0])
+    assert ports.reserved_port() != int(numbers[0])
 
 
 @pytest.mark.parametrize(
@@ -156,8 +164,6 @@ def test_no_two_clusters_are_given_the_same_port(monkeypatch: pytest.MonkeyPatch
         ('{"cluster": ["w0:1"]}', 'no "cluster" object'),
         (_tf_config(_cluster(chief=None)), "no chief"),
         (_tf_config(_cluster(chief=[])), "no chief"),
-        (_tf_config(_cluster(ps=None)), "no ps"),
-        (_tf_config(_cluster(ps=[])), "no ps"),
         (_tf_config(_cluster(worker=None)), "no worker"),
         (_tf_config(_cluster(worker=[])), "no worker"),
         (_tf_config(_cluster(chief=[CHIEF, "c1:2222"])), "only one chief"),

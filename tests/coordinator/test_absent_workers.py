@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from support import processes as real
+from support.going_on import trains_on, updates
 from support.processes import Processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -24,7 +25,8 @@ def test_rounds_go_on_while_a_worker_hangs_and_wait_for_it_again(
         *("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5"),
         *("--num_workers=3", "--eval_period=100000000", "--worker_timeout=inf"),
     )
-    running.trains(120)
+    running.trains()
+    trains_on(running, updates(running))  # evaluations are registered, which waits for all workers
     worker = processes.writing_to(tmp_path / "logs" / "worker-1.log")
     assert worker
 
@@ -51,7 +53,7 @@ def test_rounds_go_on_at_once_without_a_worker_that_is_lost(
         *("--target_return=inf", "--total_env_steps=100000000", "--log_interval=0.5"),
         *("--num_workers=3", "--eval_period=100000000"),
     )
-    running.trains(120)
+    running.trains()
     worker = processes.writing_to(tmp_path / "logs" / "worker-1.log")
     assert worker
 

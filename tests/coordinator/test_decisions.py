@@ -7,8 +7,8 @@ from support.scripted_run import ScriptedRun, training
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator import loop
-from ps_dqn.coordinator.dispatch import Outcome
-from ps_dqn.coordinator.loop import Result
+from ps_dqn.coordinator.reporting.result import Result
+from ps_dqn.coordinator.scheduling.dispatch import Outcome
 from ps_dqn.run.checkpoints import Checkpoints
 
 TARGET = 10.0

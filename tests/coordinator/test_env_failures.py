@@ -1,10 +1,12 @@
 """What is said of environments that fail, and when they are too many."""
 
+import json
+
 import pytest
 from support.reports import report
 
 from ps_dqn.config.faults import ENV_FAILURES, FAILURE_WINDOW
-from ps_dqn.coordinator.env_failures import EnvFailures
+from ps_dqn.coordinator.reporting.env_failures import EnvFailures
 
 
 def failures_of(most: int, said: list[str]) -> EnvFailures:
@@ -67,3 +69,26 @@ def test_environments_that_never_make_a_step():
     failures = failures_of(5, [])
     failures.hear(report(worker=0, env_steps=0, env_raised=6))
     assert failures.too_many
+
+
+def test_where_no_step_can_be_learned_from_the_run_ends_in_one_line(coordinate):
+    kwargs = json.dumps({"how": "nan observation", "at": 1, "goes_on": True})
+    folder, ended = coordinate(
+        "nothing",
+        "--env_id=support.misbehaving_env:Misbehaving",
+        f"--env_kwargs={kwargs}",
+        "--overlap=off",  # else its first steps are tried out before
+        "--cluster=in_process",
+        "--num_workers=1",
+        "--hidden_sizes=8",
+        "--jit_compile=none",
+        "--min_replay_size=200",
+    )
+    assert ended.returncode == 1
+    shown = ended.stdout + ended.stderr
+    [line] = [line for line in shown.splitlines() if line.startswith("error: ")]
+    assert line.startswith("error: environments of worker 0 failed ")
+    assert "Traceback" not in shown
+    said = "environments of worker 0 said what is not finite ("
+    assert said in shown
+    assert json.loads((folder / "summary.json").read_text())["reason"] == "stopped"

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable
 
 import pytest
+from support import seen_by
 
-from ps_dqn.coordinator.films import Films
+from ps_dqn.coordinator.evaluating import films
+from ps_dqn.coordinator.evaluating.films import Films
 
 # Notes its arguments and waits to be let go, with the exit code that it is told.
 MAKER = """#!/bin/sh
@@ -31,7 +33,10 @@ class Case:
         self.films.look(env_steps, self._save)
 
     def goes(self, code: int) -> None:
-        (self._folder / "go").write_text(str(code))
+        # The maker looks for it all the time, and is to find it whole.
+        path = self._folder / "code"
+        path.write_text(str(code))
+        path.rename(self._folder / "go")
 
     def calls(self) -> list[str]:
         path = self._folder / "calls"
@@ -79,7 +84,7 @@ def test_one_at_a_time_of_a_checkpoint_that_is_saved_for_it(make: Callable[[int]
     assert case.said == ["videos/env-steps-000000001010.mp4 is ready"]
     assert case.shown == [(1010, b"of 1,010")]
     case.at(2010)
-    case.films.close(waits=True)
+    case.films.close(lambda: True)
     assert case.said[1:] == [
         "waiting for env-steps-000000002010.mp4, for 60 s at most",
         "videos/env-steps-000000002010.mp4 is ready",
@@ -98,13 +103,40 @@ def test_people_hear_of_one_that_failed_and_of_one_that_is_given_up(
     assert case.said == ["videos/env-steps-000000000010.mp4 failed: see logs/films.log"]
     (case._folder / "go").unlink()
     case.at(20)
-    case.films.close(waits=False)
+    case.films.close(lambda: False)
     assert case.said[1:] == ["videos/env-steps-000000000020.mp4 was not ready and is given up"]
+
+
+def test_people_hear_of_one_that_does_not_come(
+    make: Callable[[int], Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    seen_by.clock(monkeypatch, films, monotonic=lambda: now[0])
+    case = make(10)
+    case.at(0)
+    case.at(10)
+    for now[0] in (299.0, 300.0, 301.0, 599.0, 600.0):
+        case.at(20)
+    line = "videos/env-steps-000000000010.mp4 is not ready after {} s, and no other film is begun: "
+    assert case.said == [f"{line.format(each)}see logs/films.log" for each in (300, 600)]
+    case.films.close(lambda: False)
+
+
+def test_a_signal_ends_the_wait_for_the_last_one(make: Callable[[int], Case]) -> None:
+    case = make(10)
+    case.at(0)
+    case.at(10)
+    answers = iter([True, True, True])
+    case.films.close(lambda: next(answers, False))
+    assert case.said == [
+        "waiting for env-steps-000000000010.mp4, for 60 s at most",
+        "videos/env-steps-000000000010.mp4 was not ready and is given up",
+    ]
 
 
 def test_none_are_made_unless_they_are_asked_for(make: Callable[[int], Case]) -> None:
     case = make(0)
     for env_steps in (0, 10**9):
         case.at(env_steps)
-    case.films.close(waits=True)
+    case.films.close(lambda: True)
     assert (case.saves, case.calls(), case.said) == (0, [], [])

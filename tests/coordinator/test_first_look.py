@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import re
 import time
 from typing import Any
 
@@ -12,10 +13,10 @@ import pytest
 from support import programs
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator import first_look, normalizing
-from ps_dqn.environments.making import Looks
+from ps_dqn.coordinator.checks import first_look, normalizing
+from ps_dqn.environments.first_steps import Looks
 from ps_dqn.errors import UsageError
-from ps_dqn.worker.actor import Evaluation
+from ps_dqn.worker.playing.actor import Evaluation
 
 
 class Waiting(gymnasium.Env):
@@ -28,13 +29,19 @@ class Waiting(gymnasium.Env):
         fails: bool = False,
         shows: float = 0.0,
         pays: float = 1.0,
+        begins: bool = True,
+        moves: bool = True,
     ):
         self.observation_space = gymnasium.spaces.Box(-1e6, 1e6, (size,), np.float32)
         self._shows, self._pays = shows, pays
-        self.action_space = gymnasium.spaces.Discrete(2)
+        one = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(2) if moves else one
         self._wait, self._size, self._fails = wait, size, fails
+        self._begins = begins
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        if not self._begins:
+            raise ValueError("not today")
         return np.zeros(self._size, np.float32), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
@@ -157,6 +164,24 @@ def test_evaluations_in_something_else_are_refused() -> None:
             evaluated_in(text)
 
 
+@pytest.mark.parametrize(
+    ("kwargs", "why"),
+    [
+        ('{"tall": 3}', "cannot be made (TypeError: "),
+        ('{"moves": false}', "its actions are Box("),
+        ('{"begins": false}', "its first steps fail (ValueError: not today, at "),
+    ],
+)
+def test_what_fails_in_evaluations_alone_is_blamed_on_their_arguments(
+    kwargs: str, why: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        first_look.at_environment(evaluated_in(kwargs))
+    line = str(caught.value)
+    assert line.startswith(f"--eval_env_kwargs={kwargs}: in evaluations: {why}")
+    assert "--env_" not in line
+
+
 def test_an_environment_that_never_returns_is_refused_before_there_is_a_run(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -170,6 +195,5 @@ def test_an_environment_that_never_returns_is_refused_before_there_is_a_run(
     )
     [line] = ended.stderr.splitlines()
     assert line.startswith("error: --env_id=Hanging-v0: it does not return within --env_timeout=6 ")
-    assert "in _hang (" in line
-    assert "hanging_env.py:" in line
+    assert re.search(r"and is at \S+hanging_env\.py:\d+ in _hang: ", line)
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ import pytest
 
 from ps_dqn import user_code
 from ps_dqn.config import Config
-from ps_dqn.coordinator import footprint
+from ps_dqn.coordinator.checks import footprint
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.budget import Limit

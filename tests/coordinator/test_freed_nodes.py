@@ -48,7 +48,9 @@ def test_an_experiment_that_cannot_be_run_keeps_no_nodes(
     ended = run_python(["-m", "ps_dqn.coordinator", *words], tmp_path)
     assert ended.returncode == signals.WRONG_USAGE
     assert "Nowhere-v0" in ended.stderr
-    assert [line.partition(":")[0] for line in ended.stdout.splitlines()] == [
+    # On a machine under load the environment may take its time, of which people hear.
+    lines = [line for line in ended.stdout.splitlines() if "takes longer than" not in line]
+    assert [line.partition(":")[0] for line in lines] == [
         "worker keeps its pods",
         "ps keeps its pods",
     ]

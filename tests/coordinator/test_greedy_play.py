@@ -1,21 +1,30 @@
 """Greedy evaluations: in one part or several, of other episodes each time."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from support.small import SMALL, make_closures
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator.dispatch import Schedule
-from ps_dqn.coordinator.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.evaluating.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.scheduling.dispatch import Schedule
+from ps_dqn.store import Frozen
+
+
+def frozen_at(*counters: int, average: Sequence[float] = ()) -> Frozen:
+    """What a freeze returns; no average where the store keeps it."""
+    return Frozen(np.int32(0), np.int64(0), np.array(counters), np.float32(average))
 
 
 class Recorder:
     """A schedule and closures in one, which record what is to be played."""
 
-    def __init__(self):
+    def __init__(self, keeps_frozen: bool = True):
         self.played: list[tuple[int, bool, int]] = []
         self.kinds: list[str] = []
-        self.freeze = None
+        self.brought: list[list[float]] = []  # the network of each part; none where it is kept
+        self.freeze, self.keeps_frozen = None, keeps_frozen
 
     def evaluate(self, episodes: int, freeze: bool) -> tuple[int, bool]:
         return episodes, freeze
@@ -25,6 +34,7 @@ class Recorder:
         assert repeatable
         if kind == "evaluation":
             self.played.append((*closure, int(args[0])))
+            self.brought.append(args[1].tolist())
 
 
 def seeds_of(env_steps: int, seed: int = 5, episodes: int = 50) -> list[int]:
@@ -36,7 +46,7 @@ def seeds_of(env_steps: int, seed: int = 5, episodes: int = 50) -> list[int]:
     evaluations = Evaluations(config.run, schedule, schedule)
     evaluations.start(env_steps)
     if "freeze" in schedule.kinds:
-        evaluations.on_frozen(np.array([1, 2, 3, 4, 5]))
+        evaluations.on_frozen(frozen_at(1, 2, 3, 4, 5))
     return [seed for _, _, seed in schedule.played]
 
 
@@ -55,7 +65,7 @@ def test_parts_are_alike_and_make_the_whole() -> None:
     evaluations = Evaluations(config.run, schedule, schedule)
     evaluations.start(1000)
     assert schedule.kinds == ["freeze"]
-    evaluations.on_frozen(np.array([7, 70, 700, 3, 35]))
+    evaluations.on_frozen(frozen_at(7, 70, 700, 3, 35))
     assert [(episodes, freeze) for episodes, freeze, _ in schedule.played] == [
         (17, False), (17, False), (16, False),
     ]  # fmt: skip
@@ -109,6 +119,29 @@ def test_one_part_that_confirms_is_of_what_was_evaluated() -> None:
     assert confirmed.counters == evaluated.counters
 
 
+@pytest.mark.parametrize("episodes", [10, 50])
+def test_where_nobody_keeps_what_was_frozen_every_part_brings_it(episodes: int) -> None:
+    """The worker that plays a part may hold another version, or nothing."""
+    schedule = Recorder(keeps_frozen=False)
+    config = Config.from_values({"eval_episodes": episodes, "eval_episodes_per_closure": 20})
+    evaluations = Evaluations(config.run, schedule, schedule)
+    evaluations.start(1000)
+    evaluations.freeze()  # the worker had nothing
+    assert schedule.kinds == ["freeze", "freeze"]
+    evaluations.on_frozen(frozen_at(7, 70, 700, 3, 35, average=[0.5, -1]))
+    evaluated = None
+    for part, freeze, _ in schedule.played:
+        assert not freeze
+        evaluated = evaluations.on_part(np.zeros(5, np.int64), np.ones(part))
+    assert evaluated is not None
+    assert tuple(evaluated.counters) == (7, 70, 700, 3, 35)
+    assert evaluated.network is not None
+    assert evaluated.network.tolist() == [0.5, -1]
+    evaluations.confirm()
+    assert len(schedule.brought) > len(schedule.played) / 2
+    assert schedule.brought == [[0.5, -1]] * len(schedule.played)
+
+
 @pytest.fixture
 def play(coordinator):
     """Plays evaluations with a new network, half of the actions at random."""
@@ -126,7 +159,7 @@ def play(coordinator):
             outcome = schedule.next(60.0)
             assert outcome is not None
             if outcome.kind == "freeze":
-                evaluations.on_frozen(outcome.value)
+                evaluations.on_frozen(Frozen(*outcome.value))
             else:
                 parts.append(outcome.value[1])
                 evaluations.on_part(*outcome.value[:2])

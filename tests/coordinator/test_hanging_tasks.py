@@ -6,6 +6,7 @@ import signal
 import sys
 
 import pytest
+from support.going_on import evaluated
 from support.processes import Processes
 
 from ps_dqn.run.signals import START_AGAIN
@@ -31,9 +32,9 @@ def test_sigterm_ends_a_run_of_which_a_task_hangs(
     running = processes.start(
         *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *FLAGS),
         *("--target_return=inf", "--total_env_steps=100000000", "--num_workers=2"),
-        *("--worker_timeout=inf", "--ps_timeout=inf"),
+        *("--worker_timeout=inf", "--ps_timeout=inf", "--eval_period=2000", "--confirm_episodes=0"),
     )
-    running.trains(120)
+    evaluated(running)  # so there is a best network, which is written at the end
     hangs = processes.writing_to(tmp_path / "logs" / f"{task}.log")
     assert hangs
     os.kill(hangs, signal.SIGSTOP)

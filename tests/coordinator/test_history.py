@@ -1,12 +1,15 @@
 """What a run's recoveries cost."""
 
 import pickle
+import time
 
 import pytest
 
 from ps_dqn.cluster.spec import Task
-from ps_dqn.coordinator.history import History
-from ps_dqn.coordinator.recovery import Recovered
+from ps_dqn.coordinator.keeping.history import History
+from ps_dqn.coordinator.keeping.recovery import Recovered
+from ps_dqn.profiling import timeline
+from ps_dqn.profiling.timeline import Timeline
 from ps_dqn.state import Counters
 
 
@@ -92,3 +95,13 @@ def test_one_that_comes_after_a_process_that_never_trained_begins_the_run() -> N
     assert history.start_seconds == 35.0
     assert not history.was_lost
     assert history.summary(44.0)["goodput"] == 1.0
+
+
+def test_what_happened_first_was_in_the_process_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "_own", Timeline(time.perf_counter()))
+    timeline.instant("first closure scheduled", 6.0)
+    memory = pickle.loads(pickle.dumps(History().memory(counters(900))))
+    monkeypatch.setattr(timeline, "_own", Timeline(time.perf_counter()))
+    History().follows(memory, lost=30.0)
+    timeline.instant("first closure scheduled", 102.0)
+    assert timeline.record().instants == {"first closure scheduled": 6.0}

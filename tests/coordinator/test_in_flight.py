@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ps_dqn.coordinator import in_flight
-from ps_dqn.coordinator.in_flight import InFlight
+from ps_dqn.coordinator.scheduling import in_flight
+from ps_dqn.coordinator.scheduling.in_flight import InFlight
 
 
 class Worker:
@@ -15,6 +15,7 @@ class Worker:
     def __init__(self, index: int):
         self.worker_index = index
         self.put_back: list[Any] = []
+        self.flying: InFlight
 
     def _process_closure(self, closure: Any) -> None:
         closure(self)
@@ -39,41 +40,69 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
+class Closure:
+    """As TensorFlow's: knows which function it calls."""
+
+    def __init__(self, clock: Clock, seconds: float, name: bytes = b"train"):
+        self._concrete_function = types.SimpleNamespace(name=name)
+        self._clock, self._seconds = clock, seconds
+        self.seen: list[Any] = []  # while it runs
+
+    def __call__(self, worker: Worker) -> None:
+        self._clock.now += self._seconds
+        self.seen += [worker.flying.seconds(), worker.flying.slowest(worker.worker_index)]
+
+
 def follow(workers: list[Worker], lost: list[int]) -> InFlight:
     coordinator: Any = types.SimpleNamespace(_cluster=types.SimpleNamespace(workers=workers))
-    return InFlight(coordinator, lost.append)
+    flying = InFlight(coordinator, lost.append)
+    for worker in workers:
+        worker.flying = flying
+    return flying
 
 
 def test_a_closure_is_in_flight_until_it_ends(clock):
-    workers, seen = [Worker(0), Worker(1)], []
+    workers = [Worker(0), Worker(1)]
     flying = follow(workers, [])
-    assert (flying.seconds(), flying.slowest(1)) == ({}, None)
+    assert flying.seconds() == {}
+    for seconds, known in ((3.0, None), (2.0, 3.0), (4.0, 3.0), (1.0, 4.0)):
+        closure = Closure(clock, seconds)
+        workers[1]._process_closure(closure)
+        assert closure.seen == [{1: seconds}, known]
+    assert flying.seconds() == {}
+    other = Closure(clock, 1.0)
+    workers[0]._process_closure(other)
+    assert other.seen == [{0: 1.0}, None], "another worker's closures say nothing of it"
 
-    def closure(seconds):
-        def run(worker):
-            clock.now += seconds
-            seen.append(flying.seconds())
 
-        return run
-
-    for seconds in (3.0, 2.0):
-        workers[1]._process_closure(closure(seconds))
-    assert seen == [{1: 3.0}, {1: 2.0}]
-    assert (flying.seconds(), flying.slowest(0), flying.slowest(1)) == ({}, None, 3.0)
+def test_closures_of_another_function_say_nothing_of_one(clock):
+    [worker] = workers = [Worker(0)]
+    follow(workers, [])
+    worker._process_closure(Closure(clock, 2.0))
+    for known in (None, 100.0):
+        evaluation = Closure(clock, 100.0, b"evaluate")
+        worker._process_closure(evaluation)
+        assert evaluation.seen == [{0: 100.0}, known]
+    trained = Closure(clock, 2.0)
+    worker._process_closure(trained)
+    assert trained.seen == [{0: 2.0}, 2.0]
 
 
 def test_a_lost_worker_has_no_closure_and_its_time_does_not_count(clock):
     lost: list[int] = []
     [worker] = workers = [Worker(3)]
     flying = follow(workers, lost)
-    error, seen = RuntimeError("gone"), []
+    error = RuntimeError("gone")
 
-    def closure(worker):
-        clock.now += 5.0
-        worker._on_closure_failure(closure, error)
-        clock.now += 50.0  # TensorFlow waits for it to come back
-        seen.append(flying.seconds())
+    class Lost(Closure):
+        def __call__(self, worker):
+            clock.now += 5.0
+            worker._on_closure_failure(self, error)
+            super().__call__(worker)  # TensorFlow waits for it to come back
 
+    closure, next_one = Lost(clock, 50.0), Closure(clock, 1.0)
     worker._process_closure(closure)
-    assert (lost, seen, worker.put_back) == ([3], [{}], [(closure, error)])
-    assert flying.slowest(3) is None
+    assert (lost, closure.seen[0], worker.put_back) == ([3], {}, [(closure, error)])
+    worker._process_closure(next_one)
+    assert next_one.seen == [{3: 1.0}, None]
+    assert flying.seconds() == {}

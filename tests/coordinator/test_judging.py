@@ -2,13 +2,16 @@
 
 import pathlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 from support.scripted_run import ScriptedRun, training
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator.loop import Result
+from ps_dqn.coordinator.reporting.result import Result
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
+from ps_dqn.store import Frozen
 
 Trained = Callable[..., tuple[Result, ScriptedRun, Checkpoint | None]]
 
@@ -18,13 +21,14 @@ def trained(tmp_path: pathlib.Path) -> Trained:
     """Trains for so many evaluations; their returns and those of confirmations, as they come."""
 
     def run(
-        num_evaluations: int, *answers: Sequence[float]
+        num_evaluations: int, *answers: Sequence[float], **options: Any
     ) -> tuple[Result, ScriptedRun, Checkpoint | None]:
         values = {
             "eval_period": 400,
             "total_env_steps": 400 * num_evaluations,
             "eval_episodes": 2,
             "confirm_episodes": 3,
+            **options,
         }
         scripted = ScriptedRun(answers)
         result = training(Config.from_values(values), 10.0, scripted, tmp_path).run()
@@ -69,6 +73,49 @@ def test_a_solved_run_waits_for_what_confirms_its_best(trained: Trained) -> None
     assert result.reason == "solved"
     assert best is not None
     assert (best.eval_return, set(best.state.average)) == (11.0, {3.0})
+
+
+def test_what_is_not_as_sparse_yet_as_it_is_to_be_is_not_judged(trained: Trained) -> None:
+    pruning = {"pruning": "magnitude", "pruning_start": 0, "pruning_end": 1600}
+    good = [12.0, 12.0]
+    result, scripted, best = trained(5, *[good] * 3, [8.0, 8.0], [7.0] * 3, [6.0] * 2, **pruning)
+    assert result.reason == "finished", "three in a row, of a network that was to change"
+    assert scripted.num_evaluations == 6
+    assert best is not None
+    assert (best.eval_return, set(best.state.average)) == (7.0, {4.0})
+
+
+def test_the_best_is_what_a_worker_that_the_others_wait_for_has_frozen(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Of two, one was away and has an old average; the second is where the run is."""
+
+    class Replicas(ScriptedRun):
+        """Each freeze hands out a vector of its number."""
+
+        def __init__(self, *evaluations: Sequence[float]):
+            super().__init__(evaluations)
+            self.keeps_frozen, self.freeze = False, object()
+            self.taken_in: list[int] = []
+
+        def _freeze(self) -> Frozen:
+            number = np.int64(self._num_frozen)
+            return Frozen(number, number, np.array(self._counters), self.frozen())
+
+        def is_newest(self, frozen: Frozen) -> bool:
+            return frozen.group > 1
+
+        def take_in(self, worker: int) -> None:
+            self.taken_in.append(worker)
+
+    values = {"eval_period": 400, "total_env_steps": 400, "eval_episodes": 2, "confirm_episodes": 3}
+    scripted = Replicas([7.0, 9.0], [6.0, 7.0, 5.0])
+    training(Config.from_values(values), 10.0, scripted, tmp_path).run()
+    assert scripted.taken_in == [1]
+    best = Checkpoints(tmp_path, keep=1).best()
+    assert best is not None
+    assert (best.eval_return, set(best.state.average)) == (6.0, {2.0})
+    assert best.state.counters.env_steps == 400
 
 
 def test_training_goes_on_meanwhile(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:

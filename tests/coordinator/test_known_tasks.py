@@ -8,7 +8,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
 
 from ps_dqn.cluster.spec import Task
-from ps_dqn.coordinator import known_tasks, runtime
+from ps_dqn.coordinator.connecting import known_tasks, runtime
 
 SERVER, WORKER = Task("ps", 0), Task("worker", 1)
 ADDRESSES = {SERVER: "localhost:1", WORKER: "localhost:2"}
@@ -25,6 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
 
     monkeypatch.setattr(runtime, "is_alive", is_connected)
     monkeypatch.setattr(known_tasks, "PERIOD", 0.001)
+    monkeypatch.setattr(known_tasks, "CONNECTION_SECONDS", 60.0)
     return tasks
 
 
@@ -38,7 +39,7 @@ def test_it_is_not_waited_for_without_end(monkeypatch, asked):
     monkeypatch.setattr(known_tasks, "_has_context", lambda *_: True)
     monkeypatch.setattr(known_tasks, "CONNECTION_SECONDS", 0.0)
     known_tasks.wait_until_known(ADDRESSES)
-    real.until(lambda: asked == [SERVER, WORKER], 10, "it to ask each once")
+    real.until(lambda: asked == [SERVER, WORKER], 60, "it to ask each once")
 
 
 def test_one_that_does_not_answer_is_left_behind(monkeypatch):
@@ -50,7 +51,8 @@ def test_one_that_does_not_answer_is_left_behind(monkeypatch):
     answers.set()
 
 
-def test_only_a_server_that_has_the_context_says_so(coordinator):
+def test_only_a_server_that_has_the_context_says_so(coordinator, monkeypatch):
+    monkeypatch.setattr(known_tasks, "ANSWER_SECONDS", 60.0)  # on a machine under load, too
     number = pywrap_tfe.TFE_GetContextId(context.context()._handle)
     [server] = [job for job in context.get_server_def().cluster.job if job.name == "ps"]
     assert known_tasks._has_context(server.tasks[0], number)

@@ -123,7 +123,6 @@ def test_processes_leave_everything_a_run_should(coordinate):
     evaluations = [float(row["eval/episode_return"]) for row in rows if row["eval/episode_return"]]
     confirmed = [float(each) for row in rows if (each := row["eval/confirmed_return"])]
     assert summary["best_eval_return"] == pytest.approx(max(confirmed))
-    assert evaluations[0] not in confirmed  # those of other seeds
     assert summary["eval_return"] == pytest.approx(evaluations[-1])
 
     flags = (folder / "flags.txt").read_text().splitlines()
@@ -134,6 +133,17 @@ def test_processes_leave_everything_a_run_should(coordinate):
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     for task in ("worker-0", "worker-1", "ps-0", "coordinator"):
         assert (folder / "logs" / f"{task}.log").exists()
+
+
+def test_the_best_is_worth_what_other_episodes_say(finished):
+    # Here, where a seed decides: means of so few episodes may be the same by chance.
+    rows = read_rows(finished)
+    evaluations, confirmed = (
+        [float(row[name]) for row in rows if row[name]]
+        for name in ("eval/episode_return", "eval/confirmed_return")
+    )
+    assert confirmed
+    assert evaluations[0] not in confirmed
 
 
 def test_the_best_network_is_a_keras_model(finished):
@@ -161,7 +171,7 @@ def test_several_parameter_servers_and_workers(coordinate):
 
 def test_an_in_process_cluster_has_threads_enough_for_its_workers(coordinate):
     flags = ("--cluster=in_process", "--num_workers=3", "--num_ps=2", "--total_env_steps=4000")
-    folder, ended = coordinate("threads", *SMALL, *flags, seconds=60)
+    folder, ended = coordinate("threads", *SMALL, *flags)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     check_agreement(folder)
 
@@ -279,21 +289,3 @@ def test_a_run_that_is_over_stays_over(coordinate, copied):
     _, ended = coordinate(copied.name)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert read_counters(check_agreement(copied)) == read_counters(before)
-
-
-def test_what_only_a_worker_can_refuse_ends_the_run_with_its_one_line(coordinate, tmp_path):
-    # A file where the workers' replay is to be.
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "workers").write_text("")
-    _, ended = coordinate("run", *SMALL, "--num_workers=1", "--replay_files")
-    assert ended.returncode == 2
-    [line] = [line for line in ended.stdout.splitlines() if line.startswith("error:")]
-    assert str(tmp_path / "run" / "workers") in line
-    assert "Traceback" not in ended.stdout + ended.stderr
-
-
-def test_a_checkpoint_of_another_network_is_refused(coordinate, copied):
-    _, refused = coordinate(copied.name, "--hidden_sizes=8", "--total_env_steps=6000")
-    assert refused.returncode == 2
-    assert "does not fit these flags" in refused.stdout
-    assert "Traceback" not in refused.stdout + refused.stderr

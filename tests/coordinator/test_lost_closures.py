@@ -12,7 +12,7 @@ import tensorflow as tf
 from support import processes as real
 from tensorflow.python.distribute.coordinator import cluster_coordinator
 
-from ps_dqn.coordinator.dispatch import Schedule
+from ps_dqn.coordinator.scheduling.dispatch import Schedule
 from ps_dqn.errors import ClusterLostError
 
 

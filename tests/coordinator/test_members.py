@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from support import seen_by
 from tensorflow.python.distribute.coordinator import cluster_coordinator
 
 from ps_dqn.cluster.spec import ClusterSpec, Task
-from ps_dqn.coordinator import members
-from ps_dqn.coordinator.members import Members, PartialSpec
+from ps_dqn.coordinator.connecting import members
+from ps_dqn.coordinator.connecting.members import Members, PartialSpec
 
 SPEC = ClusterSpec("c:1", ("p:1", "p:2"), ("w:1", "w:2", "w:3"))
 
@@ -104,7 +105,7 @@ class Fleet:
         self.asked: list[str] = []
         self.answers: Iterator[bool] = iter(())
         monkeypatch.setattr(members.health, "answers", self._answers)
-        monkeypatch.setattr(members.time, "sleep", lambda seconds: None)
+        seen_by.clock(monkeypatch, members, sleep=lambda seconds: None)
         self.known: list[Mapping[Task, str]] = []  # whom TensorFlow was to know again
         monkeypatch.setattr(members.known_tasks, "wait_until_known", self.known.append)
 

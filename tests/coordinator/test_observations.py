@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator import observations
+from ps_dqn.coordinator.checks import observations
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.environments.parts import Part
 from ps_dqn.errors import UsageError

@@ -3,7 +3,7 @@
 import pytest
 from support.reports import report
 
-from ps_dqn.coordinator.patience import (
+from ps_dqn.coordinator.scheduling.patience import (
     FIRST_SECONDS,
     LEAST_SECONDS,
     USUAL_TIMES,

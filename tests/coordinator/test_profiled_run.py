@@ -42,7 +42,7 @@ def test_every_task_leaves_what_tensorboard_opens(recorded: pathlib.Path) -> Non
         planes = [each for plane in space.planes for each in plane.event_metadata.values()]
         names[path.name.removesuffix(".xplane.pb")] = {each.name for each in planes}
     # By the names of what is hosted there.
-    assert {"plan", "step", "sample", "pack"} <= names["worker-0"]
+    assert {"plan", "steps", "sample", "pack"} <= names["worker-0"]
     assert {"pull", "push"} <= names["ps-0"]
     assert names["coordinator"]
 
@@ -55,6 +55,6 @@ def test_every_task_leaves_what_its_python_did(recorded: pathlib.Path) -> None:
         table = (recorded / "profile" / f"{task}.txt").read_text()
         assert "calls of Python functions took" in table
         assert "ps_dqn/" in table
-    assert {"sample", "step", "pack"} <= functions["worker-0"]
+    assert {"sample", "steps", "pack"} <= functions["worker-0"]
     assert {"push", "_decide"} <= functions["ps-0"]
     assert "_on_report" in functions["coordinator"]

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from ps_dqn.cluster.spec import Task
 from ps_dqn.config import Profiling
-from ps_dqn.coordinator import profiles
-from ps_dqn.coordinator.profiles import Profiles
+from ps_dqn.coordinator.reporting import profiles
+from ps_dqn.coordinator.reporting.profiles import Profiles
 from ps_dqn.profiling import recording
 from ps_dqn.profiling.recording import NOTHING, Piece, Progress
 
@@ -80,7 +80,7 @@ def test_traces_of_all_tasks_are_fetched_once_the_window_is_past(tmp_path: pathl
     assert case.traces() == own | {"ps-0": b"of a task", "worker-0": b"of a task"}
     said = list(case.said)
     case.profiles.hear(512)
-    case.profiles.finish(is_over=True)
+    case.profiles.finish(lambda: True)
     assert case.said == said
 
 
@@ -88,7 +88,7 @@ def test_a_run_that_ends_in_the_window_leaves_what_was_recorded(tmp_path: pathli
     case = Case(tmp_path)
     case.profiles.hear(0)
     case.profiles.hear(128)
-    case.profiles.finish(is_over=True)
+    case.profiles.finish(lambda: True)
     assert case.said[1] == "profile: the recording ended with the run"
     assert set(case.traces()) == {"coordinator", "ps-0", "worker-0"}
 
@@ -96,7 +96,7 @@ def test_a_run_that_ends_in_the_window_leaves_what_was_recorded(tmp_path: pathli
 def test_a_run_that_ends_before_the_window_says_so(tmp_path: pathlib.Path) -> None:
     case = Case(tmp_path)
     case.profiles.hear(0)
-    case.profiles.finish(is_over=True)
+    case.profiles.finish(lambda: True)
     assert case.said == [
         "--profile=100:200: the run ended before these updates: nothing was recorded"
     ]
@@ -107,7 +107,7 @@ def test_a_run_that_is_resumed_beyond_the_window_says_so(tmp_path: pathlib.Path)
     case = Case(tmp_path)
     for updates in (5000, 5100):
         case.profiles.hear(updates)
-    case.profiles.finish(is_over=True)
+    case.profiles.finish(lambda: True)
     assert case.said == [
         "--profile=100:200: the run has made 5,000 updates already: nothing is recorded"
     ]
@@ -118,7 +118,7 @@ def test_a_run_without_the_flag_records_nothing(tmp_path: pathlib.Path) -> None:
     case = Case(tmp_path, window="")
     for updates in (0, 5000):
         case.profiles.hear(updates)
-    case.profiles.finish(is_over=True)
+    case.profiles.finish(lambda: True)
     case.profiles.disconnect()
     assert (case.said, case.asked, case.traces()) == ([], [], {})
 
@@ -136,15 +136,35 @@ def test_what_a_task_could_not_record_is_a_line(tmp_path: pathlib.Path) -> None:
 def test_tasks_that_do_not_answer_hold_nobody_up(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profiles, "LAST_SECONDS", 1.0)
+    monkeypatch.setattr(profiles, "LAST_SECONDS", 1e9)
     case = Case(tmp_path)
+
+    def is_over() -> bool:
+        """The time is up when one is asked again: everybody was asked by then."""
+        if case.asked.count("parameter server 0") > 1:
+            monkeypatch.setattr(profiles, "LAST_SECONDS", 0.0)
+        return True
+
     case.answers["worker 0"] = tf.errors.UnavailableError(None, None, "gone")
     case.answers["parameter server 0"] = NOTHING._replace(progress=Progress.ENDING)
     case.profiles.hear(128)
-    case.profiles.finish(is_over=True)
+    case.profiles.finish(is_over)
     assert "profile: worker-0: it does not answer" in case.said
     assert "profile: not there in time: ps-0" in case.said
     assert set(case.traces()) == {"coordinator"}
+
+
+def test_a_signal_ends_the_wait_for_what_tasks_have_recorded(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "LAST_SECONDS", 1e9)
+    monkeypatch.setattr(profiles, "STOPPED_SECONDS", 0.0)
+    case = Case(tmp_path)
+    case.answers["worker 0"] = NOTHING._replace(progress=Progress.ENDING)
+    case.profiles.hear(128)
+    # When one is asked again everybody was: what others have recorded is here by then.
+    case.profiles.finish(lambda: case.asked.count("worker 0") < 2)
+    assert "profile: not there in time: worker-0" in case.said
 
 
 def test_a_connection_that_is_made_anew_is_asked_again(tmp_path: pathlib.Path) -> None:

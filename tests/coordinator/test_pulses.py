@@ -1,14 +1,15 @@
 """Where a run is between its reports, and what each of its tasks is at."""
 
 import math
-import time
 from typing import Any
 
 import pytest
+from support import seen_by
 
 from ps_dqn.cluster.pulse import Heard
 from ps_dqn.cluster.spec import Task
-from ps_dqn.coordinator.pulses import FRESH_SECONDS, Pulses
+from ps_dqn.coordinator.supervision import pulses
+from ps_dqn.coordinator.supervision.pulses import FRESH_SECONDS, Pulses
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import pulse
 from ps_dqn.telemetry.pulse import Pulse
@@ -22,7 +23,7 @@ class Case:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.now = 100.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        seen_by.clock(monkeypatch, pulses, monotonic=lambda: self.now)
         self._heard: dict[Task, Heard] = {}
         self.pulses = Pulses(self, [SERVER, FIRST, SECOND])  # type: ignore[arg-type]
 
@@ -86,6 +87,16 @@ def test_who_was_heard_and_is_not_any_more_is_silent(case: Case) -> None:
     assert not case.pulses.look(session=7)
     row = case.pulses.rows(lost=[])[1]
     assert (row.doing, row.seconds) == ("silent", FRESH_SECONDS + 2)
+
+
+def test_what_a_task_took_is_known_after_it_is_silent(case: Case) -> None:
+    case.says(FIRST, memory=5e6)
+    case.now += FRESH_SECONDS + 2
+    case.pulses.look(session=7)
+    first, second = case.pulses.memory("worker")
+    assert first > 1e6
+    assert math.isnan(second)
+    assert case.pulses.memory("actor") == []
 
 
 def test_a_worker_that_begins_anew_has_no_rate_of_before(case: Case) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator import reconnect
-from ps_dqn.coordinator.task_failures import TaskFailures
+from ps_dqn.coordinator.supervision.task_failures import TaskFailures
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.telemetry.figures import TaskFailure
 

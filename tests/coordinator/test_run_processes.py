@@ -39,9 +39,11 @@ def test_terminal_has_only_our_own_lines(processes: Processes, tmp_path: pathlib
         *("--total_env_steps=3000", "--num_workers=1", "--num_ps=1", "--eval_episodes=2"),
     )
 
-    assert running.ended(120) == 0, running.text
-    assert running.lines[0].startswith("CartPole-v1: observations 4, 2 actions; 1 worker × ")
-    assert running.lines[0].endswith(" environments, 1 parameter server, processes of this machine")
+    assert running.ended(600) == 0, running.text
+    # On a machine under load the environment may take its time, of which people hear.
+    first = next(line for line in running.lines if "takes longer than" not in line)
+    assert first.startswith("CartPole-v1: observations 4, 2 actions; 1 worker × ")
+    assert first.endswith(" environments, 1 parameter server, processes of this machine")
     assert running.lines[-1] == f"everything is in {tmp_path}"
     assert "Finished" in running.text
     ours = [line for line in running.lines if "importing TensorFlow" not in line]
@@ -66,24 +68,24 @@ def test_killed_coordinator_leaves_no_process(
         "--num_envs_per_worker=2",
         "--vectorization=async",
     )
-    running.trains(120)
+    running.trains()
     # The coordinator, a parameter server, a worker and its two environments.
     assert len(processes.alive()) >= 5
 
     os.kill(running.pid, signal.SIGKILL)
 
-    processes.all_gone(10)
+    processes.all_gone(60)
     assert running.ended() == -signal.SIGKILL
 
 
 @pytest.mark.slow
 def test_interrupted_run_is_resumed(processes: Processes, tmp_path: pathlib.Path) -> None:
     running = _coordinator(processes, tmp_path, *ENDLESS, "--eval_episodes=2")
-    running.trains(120)
+    running.trains()
 
     os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does
 
-    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert running.ended() == 128 + signal.SIGINT, running.text
     assert "Stopped" in running.text
     processes.all_gone(1)
     assert len(_checkpoints(tmp_path)) == 1
@@ -95,7 +97,7 @@ def test_interrupted_run_is_resumed(processes: Processes, tmp_path: pathlib.Path
     total = first["env_steps"] + 1000
     resumed = _coordinator(processes, tmp_path, "--resume", f"--total_env_steps={total}")
 
-    assert resumed.ended(120) == 0, resumed.text
+    assert resumed.ended(600) == 0, resumed.text
     assert any(
         f"resumed at {first['env_steps']:,} env steps, {first['updates']:,} updates" in line
         for line in resumed.lines
@@ -112,11 +114,11 @@ def test_a_run_that_a_system_stops_may_be_started_again(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
     running = _coordinator(processes, tmp_path, *ENDLESS, "--eval_episodes=2")
-    running.trains(120)
+    running.trains()
 
     os.killpg(running.pid, signal.SIGTERM)
 
-    assert running.ended(60) == signals.START_AGAIN, running.text
+    assert running.ended() == signals.START_AGAIN, running.text
     processes.all_gone(1)
     assert len(_checkpoints(tmp_path)) == 1
     assert json.loads((tmp_path / "summary.json").read_text())["reason"] == signals.STOPPED
@@ -127,11 +129,11 @@ def test_interrupt_at_start_up_leaves_neither_a_process_nor_an_empty_folder(
 ) -> None:
     folder = tmp_path / "run"
     running = _coordinator(processes, folder, *ENDLESS)
-    real.until(lambda: processes.writing_to(folder / "logs" / "worker-1.log"), 60, "the worker")
+    real.until(lambda: processes.writing_to(folder / "logs" / "worker-1.log"), 180, "the worker")
 
     os.killpg(running.pid, signal.SIGINT)
 
-    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert running.ended() == 128 + signal.SIGINT, running.text
     processes.all_gone(1)
     assert "Traceback" not in running.text
     assert running.lines[-2:] == [
@@ -155,7 +157,7 @@ def test_killed_worker_is_replaced_and_the_run_finishes(
         "--num_workers=2",
         "--eval_episodes=2",
     )
-    reached = _env_steps(running.trains(120))
+    reached = _env_steps(running.trains())
     assert reached < total / 2
     log = tmp_path / "logs" / "worker-0.log"
     worker = processes.writing_to(log)
@@ -163,11 +165,11 @@ def test_killed_worker_is_replaced_and_the_run_finishes(
 
     os.kill(worker, signal.SIGKILL)
 
-    said = running.line_with("started again", 30)
+    said = running.line_with("started again")
     assert said == "worker 0 was killed by SIGKILL; started again (1 of 5)"
-    replacement = real.until(lambda: processes.writing_to(log), 30, "the new worker")
+    replacement = real.until(lambda: processes.writing_to(log), 180, "the new worker")
     assert replacement != worker
-    assert running.ended(180) == 0, running.text
+    assert running.ended(600) == 0, running.text
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["reason"] == "finished"
     assert summary["env_steps"] >= total
@@ -184,18 +186,18 @@ def test_killed_parameter_server_is_started_again_and_the_run_finishes(
         *("--target_return=inf", "--total_env_steps=100000", "--log_interval=0.5"),
         *("--eval_episodes=2", "--checkpoint_period=0.5"),
     )
-    running.trains(120)
-    real.until(lambda: _checkpoints(tmp_path), 30, "a checkpoint")
+    running.trains()
+    real.until(lambda: _checkpoints(tmp_path), 180, "a checkpoint")
     server = processes.writing_to(tmp_path / "logs" / "ps-0.log")
     assert server
 
     os.kill(server, signal.SIGKILL)
 
-    said = running.line_with("connecting anew", 60)
+    said = running.line_with("connecting anew")
     assert said == (
         "parameter server 0 was killed by SIGKILL; started again (1 of 5); connecting anew"
     )
-    assert running.ended(180) == 0, running.text
+    assert running.ended(600) == 0, running.text
     assert running.count("none is missing") == 1
     assert json.loads((tmp_path / "summary.json").read_text())["reason"] == "finished"
     assert "Traceback" not in running.text

@@ -10,14 +10,15 @@ import tensorflow as tf
 from support.programs import SUPPORT, run_python
 from tensorflow.python.eager import context
 
-from ps_dqn.coordinator import runtime
+from ps_dqn.cluster.spec import Task
+from ps_dqn.coordinator.connecting import runtime
 
 
 @pytest.fixture
 def installed(coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever other tests of this process have connected to."""
     monkeypatch.setattr(context.Context, "add_c_function", context.Context.add_c_function)
-    runtime.install()
+    runtime.install(Task("ps", 0), 2)
 
 
 @pytest.mark.usefixtures("installed")
@@ -51,11 +52,22 @@ def test_where_it_may_not_nothing_is_registered_for_an_operation():
 def test_tensorflows_vector_of_parts_has_grown_before_threads_use_it(
     tmp_path: pathlib.Path,
 ) -> None:
-    """It doubles its room, so more than 128 parts leave it room for as many more."""
+    """It doubles its room, so more parts than a power of two leave it room for as many more."""
     ended = run_python([SUPPORT / "first_parts.py"], tmp_path)
     assert ended.returncode == 0, ended.stderr[-4000:]
     made = collections.Counter(re.findall(r"CFLR::Instantiate: .*this: (0x\w+)", ended.stderr))
-    assert max(made.values()) > 128
+    assert max(made.values()) >= runtime.parts(2) == 33
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 8])
+def test_there_is_room_for_16_parts_of_each_worker_but_for_one(workers: int) -> None:
+    full = runtime.parts(workers) - 1
+    assert full & (full - 1) == 0  # there the room doubles
+    assert 2 * full - runtime.parts(workers) >= 16 * workers - 1
+
+
+def test_a_start_with_many_workers_takes_no_longer_than_with_eight() -> None:
+    assert runtime.parts(1000) == runtime.parts(8) == 129
 
 
 @pytest.mark.usefixtures("installed")

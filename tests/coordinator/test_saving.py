@@ -3,15 +3,16 @@
 import math
 import os
 import pathlib
-import time
+import types
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ps_dqn.coordinator import saving
-from ps_dqn.coordinator.saving import Saving
-from ps_dqn.coordinator.snapshots import Snapshots
+from ps_dqn.coordinator.keeping import saving
+from ps_dqn.coordinator.keeping.saving import Saving
+from ps_dqn.coordinator.keeping.snapshots import Snapshots
+from ps_dqn.run import checkpoints
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.disk import Disk
 from ps_dqn.state import Counters, State
@@ -113,6 +114,13 @@ def test_the_best_is_saved_and_so_is_one_as_good(case):
     assert case.tries == 3
 
 
+def test_the_best_is_the_network_that_was_evaluated_where_the_store_keeps_none(case):
+    case.saving.best(COUNTERS, 5.0, 1.0, np.float32([3, 2, 1]))
+    best = case.checkpoints.best()
+    assert best.state.average.tolist() == [3, 2, 1]
+    assert best.state.counters == COUNTERS
+
+
 def test_a_best_that_could_not_be_written_is_none(case):
     case.full_for = 1
     case.saving.best(COUNTERS, 5.0, 1.0)
@@ -137,10 +145,12 @@ def test_what_earlier_sessions_saved_is_known(case, tmp_path):
 
 
 @pytest.mark.parametrize(("age", "left"), [(45, 15), (600, 5)])
-def test_connecting_anew_puts_no_checkpoint_off(case: Case, age: float, left: float) -> None:
+def test_connecting_anew_puts_no_checkpoint_off(
+    case: Case, age: float, left: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = case.checkpoints.save_newest(case.store.state(), 1.0)
-    then = time.time() - age
-    os.utime(path, (then, then))
+    os.utime(path, (5000.0, 5000.0))
+    monkeypatch.setattr(checkpoints, "time", types.SimpleNamespace(time=lambda: 5000.0 + age))
     case.connect()
     case.clock.now += left - 1
     assert not case.saving.now_and_then(1.0)

@@ -1,13 +1,18 @@
 """When a snapshot of the parameter servers is taken."""
 
+import dataclasses
+import threading
 import types
 
 import numpy as np
 import pytest
+from support import reports, states
 
-from ps_dqn.coordinator import snapshots
-from ps_dqn.coordinator.snapshots import Snapshots
-from ps_dqn.worker.kept_pushes import MOST_BYTES
+from ps_dqn.config import Precision
+from ps_dqn.coordinator.keeping import snapshots
+from ps_dqn.coordinator.keeping.snapshots import Snapshots
+from ps_dqn.state import State
+from ps_dqn.worker.pushes.kept_pushes import MOST_BYTES
 
 
 class Store:
@@ -15,14 +20,14 @@ class Store:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.now, self.cost, self.pushes = 100.0, 0.0, 0
-        self.counters = types.SimpleNamespace(updates=0)
+        self.updates = 0
         clock = types.SimpleNamespace(perf_counter=lambda: self.now)
         monkeypatch.setattr(snapshots, "time", clock)
 
     def state(self):
         self.now += self.cost
         log = f'{{"id": 1, "clock": {{"pushes": {self.pushes}}}}}'
-        return types.SimpleNamespace(log=log, counters=self.counters)
+        return dataclasses.replace(states.state(self.updates), log=log)
 
 
 @pytest.fixture
@@ -31,7 +36,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def report(worker: int, num_bytes: int):
-    return types.SimpleNamespace(worker=float(worker), bytes_pushed=float(num_bytes))
+    return reports.report(worker=worker, bytes_pushed=num_bytes)
 
 
 def test_it_is_taken_at_once_and_then_every_period(store):
@@ -86,7 +91,7 @@ def test_without_a_period_there_are_none(store):
     kept.lost()
     assert not kept.is_due
     state = kept.take(store, 3.0)
-    assert isinstance(state, types.SimpleNamespace), "checkpoints are made of it"
+    assert isinstance(state, State), "checkpoints are made of it"
     assert (kept.newest, kept.safe) == (None, 0)
     assert np.isfinite(kept.seconds)
 
@@ -107,10 +112,53 @@ class Kept:
 def test_it_is_saved_where_servers_do_not_answer_any_more(store):
     kept, checkpoints = Snapshots(5.0), Kept(newest_updates=1000)
     assert kept.save(checkpoints) == "", "there is none yet"
-    store.counters = types.SimpleNamespace(updates=1234)
+    store.updates = 1234
     state = kept.take(store, 12.5)
     text = kept.save(checkpoints)
     assert text == "saved what the parameter servers held at 1,234 updates"
     assert checkpoints.saved == [(state, 12.5)]
     assert kept.save(Kept(newest_updates=1234)) == "", "a checkpoint has it already"
     assert kept.save(Kept(0, OSError("No space left on device"))) == ""
+
+
+def test_it_is_saved_once_though_two_threads_are_told_to(store):
+    """As the thread that watches for signals is, while the main thread does it already."""
+    kept, checkpoints = Snapshots(5.0), Kept(newest_updates=0)
+    store.updates = 1234
+    kept.take(store, 12.5)
+    other = threading.Thread(target=lambda: kept.save(checkpoints), daemon=True)
+
+    def write(state: State, seconds: float) -> None:
+        if not checkpoints.saved:
+            checkpoints.saved.append((state, seconds))
+            other.start()
+            other.join(0.3)  # it waits, or writes the same file
+            checkpoints.newest_updates = state.counters.updates
+        else:
+            checkpoints.saved.append((state, seconds))
+
+    checkpoints.save_newest = write
+    assert kept.save(checkpoints)
+    other.join(60)
+    assert len(checkpoints.saved) == 1
+
+
+def test_it_has_the_smallest_loss_scale_of_the_workers(store):
+    kept, precision = Snapshots(5.0), Precision(precision="float16", initial_loss_scale=64)
+    assert kept.first_loss_scale(precision, None) == 64
+    assert kept.take(store, 0.0).loss_scale == 64, "as long as nobody has reported"
+    for worker, scale in ((0, 256), (1, 8), (2, 32), (1, 16)):
+        kept.heard(reports.report(worker=worker, updates=1, loss_scale=scale))
+    kept.heard(reports.report(worker=7, loss_scale=8))  # it only acts
+    assert kept.take(store, 0.0).loss_scale == 16
+    saved = states.state(8)
+    found = dataclasses.replace(saved, loss_scale=2)
+    assert kept.first_loss_scale(precision, saved, found) == 2, "the first that knows of one"
+
+
+def test_without_a_loss_scale_it_has_none(store):
+    kept = Snapshots(5.0)
+    found = dataclasses.replace(states.state(8), loss_scale=2)
+    assert kept.first_loss_scale(Precision(precision="bfloat16"), found) == 0
+    kept.heard(reports.report(worker=0, loss_scale=0))
+    assert kept.take(store, 0.0).loss_scale == 0

@@ -14,10 +14,10 @@ from support.reports import report
 from ps_dqn.cluster.spec import Task
 from ps_dqn.config import Config
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.coordinator.history import History
-from ps_dqn.coordinator.loop import Result
-from ps_dqn.coordinator.summary import MOST_WORKERS, show, summarize
-from ps_dqn.coordinator.task_failures import LOST, SILENT, TaskFailures
+from ps_dqn.coordinator.keeping.history import History
+from ps_dqn.coordinator.reporting.result import Result
+from ps_dqn.coordinator.reporting.summary import MOST_WORKERS, show, summarize
+from ps_dqn.coordinator.supervision.task_failures import LOST, SILENT, TaskFailures
 from ps_dqn.run import directory
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.ledger import WorkerLedger
@@ -47,6 +47,7 @@ def make_result(num_workers: int) -> Result:
         best_return=-math.inf,
         workers=WorkerLedger(reports).rows(),
         servers=[server, server | {"pulls": 71}],
+        replay_servers=[],
     )
 
 
@@ -66,12 +67,16 @@ def test_the_summary_has_every_worker_and_every_server(tmp_path: pathlib.Path) -
     assert written["workers"]["1"] == pytest.approx(
         {
             "updates_made": 10, "env_steps_made": 100, "pushes_applied": 4, "pushes_refused": 1,
-            "pushes_withheld": 2, "staleness": 2.0, "staleness_max": 7, "bytes_pulled": 2500,
+            "pushes_withheld": 2, "pushes_collected": 0, "staleness": 2.0, "staleness_max": 7,
+            "bytes_pulled": 2500,
             "bytes_pushed": 3_000_000, "pull_ms": 100.0, "push_ms": 0.0,
+            "updates_skipped": 0.0, "failed_writes": 0.0,
             "slowness": 2.7 / ((1.7 + 2.7) / 2), "memory": 200e6,
             **{f"env_{kind}": 0.0 for kind in ENV_FAILURES},
             **{f"time_{phase}": 0.0 for phase in PHASES},
             "time_gradient": 2.0, "time_pull": 0.7, "time_waiting": 3.0,
+            **{f"inference_{of}": None for of in ("batch_size", "latency_ms", "actors")},
+            "inference_latency_ms_max": None,
         }
     )  # fmt: skip
     assert written["parameter_servers"] == result.servers
@@ -81,6 +86,15 @@ def shown(result: Result, **happened: Any) -> list[list[str]]:
     """The words of each line that is printed at the end of a run."""
     history = History(start_seconds=2.5, **happened)
     return lines_of(summarize(Config(), result, history, total_seconds=24.0))
+
+
+def test_updates_that_were_skipped_are_said_where_there_may_be_some() -> None:
+    result, history = make_result(2), History(start_seconds=2.5)
+    result.workers[1]["updates_skipped"] = 1234.0
+    half = Config.from_values({"precision": "float16"})
+    said = ["skipped", "1,234", "updates,", "which", "overflowed", "float16"]
+    assert said in lines_of(summarize(half, result, history, 24.0))
+    assert said not in lines_of(summarize(Config(), result, history, 24.0))
 
 
 def lines_of(summary: dict[str, Any]) -> list[list[str]]:
@@ -139,6 +153,35 @@ def test_of_many_workers_the_slowest_are_shown() -> None:
     assert any("16 slowest of 20; workers.csv has all" in " ".join(line) for line in lines)
     rows = [int(line[0]) for line in lines if line[:1] and line[0].isdigit() and "≤" in line]
     assert rows == list(range(19, 3, -1))
+
+
+def test_each_actor_says_what_it_took_as_far_as_it_was_heard(tmp_path: pathlib.Path) -> None:
+    known = Config(), make_result(1), History(start_seconds=2.5), 24.0
+
+    def row(*actors: float) -> list[str]:
+        lines = lines_of(summarize(*known, actors))
+        return [" ".join(line) for line in lines if line[:2] == ["actors'", "memory"]]
+
+    assert row() == row(math.nan) == []
+    assert row(61e6) == ["actors' memory 61 MB"]
+    assert row(61e6, math.nan, 50e6) == ["actors' memory 111 MB of 2, 61 MB at most"]
+    directory.write_summary(tmp_path, summarize(*known, [61e6, math.nan]))
+    written = json.loads((tmp_path / directory.SUMMARY).read_text())
+    assert written["actors"] == [{"memory": 61e6}, {"memory": None}]
+
+
+def test_where_room_is_scarce_the_memory_of_every_task_is_still_there() -> None:
+    replay = {
+        "rows": 19_456, "adds": 20_246, "samples": 147_456, "bytes_in": 1_300_000,
+        "bytes_out": 8_200_000, "seconds": 0.2, "alive_seconds": 12.5, "memory": 120e6,
+    }  # fmt: skip
+    result = dataclasses.replace(make_result(2), replay_servers=[replay])
+    result.servers = [server | {"memory": 140e6} for server in result.servers]
+    text = io.StringIO()
+    summary = summarize(Config(), result, History(start_seconds=2.5), 24.0)
+    show(Console(file=text, width=50), summary, pathlib.Path("runs/x"))
+    for took, times in (("200 MB", 2), ("140 MB", 2), ("120 MB", 1)):
+        assert text.getvalue().count(took) == times, text.getvalue()
 
 
 def test_a_run_without_a_report_has_tables_too() -> None:

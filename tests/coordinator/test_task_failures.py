@@ -1,7 +1,7 @@
 """Failures of tasks: counted once each, however they show, and timed."""
 
 from ps_dqn.cluster.spec import Task
-from ps_dqn.coordinator.task_failures import LOST, OVERDUE, SILENT, TaskFailures
+from ps_dqn.coordinator.supervision.task_failures import LOST, OVERDUE, SILENT, TaskFailures
 from ps_dqn.telemetry.figures import TaskFailure
 
 WORKER, PS = Task("worker", 1), Task("ps", 0)

@@ -1,7 +1,7 @@
 """What people hear of parameters that begin anew."""
 
 from ps_dqn.config import Resets
-from ps_dqn.coordinator.resets import ToldResets
+from ps_dqn.coordinator.reporting.resets import ToldResets
 from ps_dqn.state import Counters
 
 

@@ -6,8 +6,8 @@ import pytest
 from support.reports import report
 
 from ps_dqn.config import Config, ParameterServer
-from ps_dqn.coordinator.closure_length import RECENT_REPORTS, ClosureLength
-from ps_dqn.coordinator.window import Window
+from ps_dqn.coordinator.scheduling.closure_length import RECENT_REPORTS, ClosureLength
+from ps_dqn.coordinator.scheduling.window import Window
 from ps_dqn.telemetry.metrics import WORK
 from ps_dqn.telemetry.report import Report
 

@@ -34,6 +34,7 @@ def test_it_is_as_its_teacher_but_for_what_is_said() -> None:
     [
         {"value_distribution": "c51", "num_atoms": 21, "v_max": 500.0, "noisy": True},
         {"value_distribution": "iqn", "num_cosines": 8, "noisy_sigma": 0.1, "noisy": True},
+        {"pruning": "rigl", "sparsity": 0.8, "rigl_fraction": 0.2, "pruning_end": "70%"},
         {"value_distribution": "hl_gauss", "hl_gauss_sigma": 0.5, "dueling": True},
         {"value_distribution": "qr_dqn", "num_quantiles": 9, "munchausen": True}
         | {"double_dqn": False, "munchausen_alpha": 0.8},
@@ -44,6 +45,7 @@ def test_it_is_plain_whatever_its_teacher_is(values: dict[str, Any]) -> None:
     found = student.of(teacher(**values), SIZES, 0)
     assert found.value.value_distribution == "none"
     assert (found.network.dueling, found.network.noisy) == (False, False)
+    assert not found.pruning.is_on
     for name in ("network", "network_width", "pooled_size", "spectral_norm"):
         assert getattr(found.network, name) == getattr(teacher(**values).network, name)
 

@@ -12,7 +12,10 @@ from support.made_runs import make
 from support.patients import trained
 from support.programs import run_python
 
+from ps_dqn.config import Config
 from ps_dqn.doctor import __main__ as doctor
+from ps_dqn.doctor.patient import Patient
+from ps_dqn.telemetry.measured import Measured
 
 ILL = trained(env_failures__hung=1)
 
@@ -113,7 +116,7 @@ RUNS = {
             *("--env_module=support.misbehaving_env", "--env_id=Misbehaving-v0"),
             *('--env_kwargs={"how": "raises", "at": 60}', "--min_replay_size=200"),
         ),
-        {"environments_fail": "python -m ps_dqn.reproduce "},
+        {"environments_fail": "ps-dqn reproduce "},
     ),
 }
 
@@ -140,3 +143,27 @@ def test_real_runs_that_are_ill(coordinate, tmp_path: pathlib.Path, name: str) -
         proposed = [changes[rule] for rule in rules.split("|") if rule in changes]
         assert proposed, f"{rules} is not in {changes}"
         assert proposed[0].startswith(change)
+
+
+@pytest.mark.parametrize(
+    ("flags", "workers"),
+    [
+        (["--num_workers=3"], 3),
+        (["--worker_hosts=c:1"], 1),
+        (["--worker_hosts=c-{}:1", "--num_workers=4"], 4),
+        (["--preset=ape_x,cartpole"], 3),
+    ],
+)
+def test_it_knows_how_many_workers_there_are(
+    flags: list[str], workers: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    examine = doctor.examine
+
+    def hear(run: Measured, config: Config, num_workers: int) -> Patient:
+        found.append(num_workers)
+        return examine(run, config, num_workers)
+
+    monkeypatch.setattr(doctor, "examine", hear)
+    assert doctor.main(["doctor", str(make(tmp_path / "run", *flags))]) == 0
+    assert found == [workers]

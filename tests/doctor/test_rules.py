@@ -35,6 +35,9 @@ CASES = (
     Ill("not_finite", (), {"push__withheld": [0, 2] + [1] * 7},
         "kept back 9 pushes", "--learning_rate=0.0001",
         ("--outlier_gate=4",), {"push__withheld": 1}),  # which keeps back outliers
+    Ill("not_finite", ("--precision=bfloat16",), {"push__withheld": [0] * 8 + [2]},
+        "kept back 2 pushes", "--learning_rate=0.0001",
+        ("--precision=float16",), {"push__withheld": 1}),  # which keeps back overflows
     Ill("not_finite", ("--learning_rate=0.004",), {"train__td_loss": [1.0] * 8 + [math.inf]},
         "train/td_loss not finite", "--learning_rate=0.0004", (), {}),
     Ill("q_values_diverge", ("--learning_rate=0.004",),
@@ -72,6 +75,8 @@ CASES = (
     Ill("epsilon_stays_high", (), {"train__epsilon": 0.7},
         "70% of the actions were still random after 9,000 env steps",
         "--epsilon_decay_steps=10%", ("--epsilon_ladder",), {"train__epsilon": 0.7}),
+    Ill("epsilon_stays_high", (), {"train__epsilon": 0.7}, "70%", "--epsilon_decay_steps=10%",
+        ("--total_env_steps=90000",), {"train__epsilon": 0.7}, {}, {"state": "solved"}),
     Ill("epsilon_stays_high", ("--epsilon_schedule=constant",), {"train__epsilon": 1.0},
         "100%", "--epsilon_schedule=linear", (), {}),
     Ill("epsilon_stays_high", ("--epsilon_end=0.5",), {"train__epsilon": 0.5},
@@ -96,9 +101,13 @@ CASES = (
     Ill("never_beyond_random", ("--learning_rate=0.003",), {"eval__episode_return": 21.0},
         "the best of 9 evaluations is 21, and random actions made 20", "--learning_rate=0.001",
         (), {}),
-    Ill("never_beyond_random", (),
+    Ill("never_beyond_random", ("--epsilon_decay_steps=2000",),
         {"eval__episode_return": -200.0, "train__episode_return": -200.0},
         "no episode was ever better than another", "--epsilon_decay_steps=50%",
+        (), {"eval__episode_return": -110.0, "train__episode_return": -200.0}),
+    Ill("never_beyond_random", (),
+        {"eval__episode_return": -200.0, "train__episode_return": -200.0},
+        "no episode was ever better than another", "--epsilon_decay_steps=100%",
         (), {"eval__episode_return": -110.0, "train__episode_return": -200.0}),
     Ill("learning_collapses", ("--learning_rate=0.003",),
         {"eval__episode_return": [30.0, 100.0, 490.0, 480.0, 500.0, 90.0, 9.0, 9.0, 10.0]},
@@ -123,7 +132,7 @@ CASES = (
         "50% of 180 pushes were refused as older than --max_staleness=1", "--max_staleness=2",
         ("--aggregation=async", "--max_staleness=1"), {"push__refused": 1}),
     Ill("environments_fail", (), {"env_failures__raised": 3, "env_failures__hung": 1},
-        "raised 27 times, hung 9 times", "python -m ps_dqn.reproduce failure.json", (), {},
+        "raised 27 times, hung 9 times", "ps-dqn reproduce failure.json", (), {},
         {"failure_file": "failure.json"}),
     Ill("environments_fail", ("--env_timeout=5",), {"env_failures__hung": 1},
         "hung 9 times", "--env_timeout=10", (), {}),
@@ -139,8 +148,10 @@ CASES = (
     Ill("updates_lost", (), {}, "256 updates were lost with parameter servers (1 recoveries)",
         "--snapshot_period=1", (), {}, {"updates_lost": 256, "recoveries": 1}),
     Ill("cut_off", (), {}, "after 9,000 env steps without a word of its end; worker-0.log: Boom",
-        "python -m ps_dqn.coordinator --resume --run_dir=runs/patient", (), {},
+        "ps-dqn train --resume --run_dir=runs/patient", (), {},
         {"state": "cut off", "last_words": "worker-0.log: Boom"}, {"state": "stopped"}),
+    Ill("cut_off", (), {}, "no log says why", "ps-dqn train --flagfile=runs/patient/flags.txt", (),
+        {}, {"state": "cut off", "can_go_on": False}, {"state": "stopped"}),
 )  # fmt: skip
 IDS = [f"{case.rule}-{i}" for i, case in enumerate(CASES)]
 
@@ -239,8 +250,30 @@ def test_slowest_of_many_is_not_waited_for() -> None:
     assert found.change == "--backup_workers=1"
 
 
+ADDING_UP = ("--strategy=all_reduce", "--local_updates=1", "--num_workers=4")
+
+
+@pytest.mark.parametrize(
+    ("rows", "about"),
+    [
+        *[({f"time__{phase}": 9.0}, {}) for phase in ("pull", "push", "waiting", "gradient")],
+        ({"workers__slowest": 4.0}, {}),
+        ({}, {"updates_lost": 640, "recoveries": 1}),
+    ],
+)
+def test_what_is_to_be_changed_goes_with_adding_up(
+    rows: dict[str, Any], about: dict[str, Any]
+) -> None:
+    diagnosed = diagnosis.make(patient(*ADDING_UP, rows=trained(**rows), **about))
+    told = [diagnosed.bottleneck, *diagnosed.findings]
+    changes = {each.change for each in told if each is not None and each.change.startswith("--")}
+    assert changes
+    for change in changes:
+        experiment.read(parsed("--total_env_steps=9000", *ADDING_UP, change))
+
+
 def test_patients_are_not_changed() -> None:
-    who = patient()
+    who = patient(dormant_units=0.125)  # a number: NaN is not equal to itself
     copy = dataclasses.replace(who)
     diagnosis.make(who)
     assert who == copy

@@ -10,8 +10,8 @@ import pytest
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.errors import UsageError
-from ps_dqn.worker.actor import Actor, Evaluation
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor, Evaluation
 
 ATARI = {"env_module": "ale_py", "env_id": "ALE/SpaceInvaders-v5", "frame_stack": 4}
 SHORT = {"max_num_frames_per_episode": 1200}  # 300 steps: random play hits invaders by then

@@ -14,8 +14,8 @@ from support.counting_env import CONFIGS, MODES, NAMES, length, native, reward, 
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.replay.batch import Transitions
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor
 
 
 def transitions(envs: Environments, steps: int) -> set[tuple]:

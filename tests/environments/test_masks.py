@@ -12,13 +12,13 @@ from support.small_learner import SEED, Inputs, learn
 
 from ps_dqn import environments, networks
 from ps_dqn.config import Config
-from ps_dqn.coordinator import first_look
+from ps_dqn.coordinator.checks import first_look
 from ps_dqn.environments import Environments
 from ps_dqn.errors import UsageError
 from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
-from ps_dqn.worker.actor import Actor, Evaluation
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor, Evaluation
 
 IDS = ("TestMasks/Infos-v0", "TestMasks/Method-v0")
 SEQUENCES = {"recurrent_size": 2, "burn_in": 1, "sequence_length": 2, "sequence_period": 1}

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -16,6 +17,8 @@ from ps_dqn.errors import UsageError
 PAYING = "support.paying_env:Paying"
 DOUBLED, PLUS_ONE = "support.wrapped:Doubled", "support.wrapped:plus_one"
 Open = Callable[..., Environments]
+
+gymnasium.register("TestNamedPaying", PAYING, disable_env_checker=True)
 
 
 def rewards(environments: Environments, action: int) -> list[float]:
@@ -39,6 +42,11 @@ def test_what_is_no_attribute_of_the_module_is_an_id_that_it_registers(opened: O
     assert opened(config, 1).num_actions == 3
 
 
+def test_an_id_that_a_module_registers_may_look_like_a_name(opened: Open) -> None:
+    config = Environment(env_id="support.paying_env:TestNamedPaying")
+    assert rewards(opened(config, 2), 2) == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("wrappers", "reward"),
     [(DOUBLED, 4), (f"{DOUBLED},{PLUS_ONE}", 5), (f"{PLUS_ONE}, {DOUBLED}", 6)],
@@ -59,7 +67,21 @@ def test_an_own_vector_form_gives_way_to_wrappers(opened: Open) -> None:
     ("values", "says"),
     [
         ({"env_id": "no.such:Env"}, "--env_id=no.such:Env: cannot be imported"),
-        ({"env_id": "support.wrapped:Nobody"}, "--env_id=support.wrapped:Nobody: cannot be made"),
+        (
+            {"env_id": "support.paying_env:Payign"},
+            "--env_id=support.paying_env:Payign: module support.paying_env has no environment "
+            "Payign; it has Paying",
+        ),
+        (
+            {"env_id": "support.wrapped:Nobody"},
+            "--env_id=support.wrapped:Nobody: module support.wrapped has no environment Nobody; "
+            "it has none",
+        ),
+        ({"env_id": "support.wrapped:NOTHING"}, "has no environment NOTHING; it has none"),
+        (
+            {"env_id": "support.paying_env:Paying:x"},
+            "--env_id=support.paying_env:Paying:x: must be package.module:EnvClass, with one colon",
+        ),
         ({"env_wrappers": "support.wrapped"}, "support.wrapped must be package.module:Wrapper"),
         ({"env_wrappers": "no.such:Wrapper"}, "--env_wrappers=no.such:Wrapper: cannot be imported"),
         ({"env_wrappers": "support.wrapped:NOTHING"}, "has no NOTHING that can be called"),
@@ -70,6 +92,48 @@ def test_what_cannot_be_used_is_said(values: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as caught:
         making.describe(Environment(**values))
     assert says in str(caught.value)
+
+
+WRAPPED = f"{DOUBLED},json:dumps"
+
+
+@pytest.mark.parametrize(
+    ("wrappers", "vectorization", "says"),
+    [
+        (
+            WRAPPED,
+            "auto",
+            f"--env_wrappers={WRAPPED}: json:dumps fails around the environment (TypeError: Object "
+            f"of type Doubled is not JSON serializable)",
+        ),
+        (
+            f"{DOUBLED},builtins:repr",
+            "async",
+            f"--env_wrappers={DOUBLED},builtins:repr: builtins:repr returns a str, and must return "
+            f"an environment",
+        ),
+        (
+            "support.wrapped:Leaves",
+            "sync",
+            "--env_wrappers=support.wrapped:Leaves: support.wrapped:Leaves fails around the "
+            "environment (SystemExit: 3, at ",
+        ),
+    ],
+)
+def test_a_wrapper_that_fails_is_named(wrappers: str, vectorization: str, says: str) -> None:
+    config = Environment(env_wrappers=wrappers, vectorization=vectorization)
+    with pytest.raises(UsageError) as caught:
+        making.describe(config)
+    assert str(caught.value).startswith(says)
+
+
+def test_arguments_that_nobody_said_are_not_asked_about() -> None:
+    with pytest.raises(UsageError, match=r"cannot be made .*and its package installed\?$"):
+        making.describe(Environment(env_id="NoSuchEnv-v7"))
+    with pytest.raises(UsageError, match=r'\)\. Does it take the arguments \{"a": 1\}\?$'):
+        making.describe(Environment(env_kwargs='{"a": 1}'))
+    with pytest.raises(UsageError, match=r"installed\? Does it take the arguments"):
+        making.describe(Environment(env_id="NoSuchEnv-v7", env_kwargs='{"a": 1}'))
 
 
 def test_a_failure_of_a_wrapper_is_made_again(

@@ -11,8 +11,8 @@ from ps_dqn import environments
 from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments, EnvironmentSpec
 from ps_dqn.errors import UsageError
-from ps_dqn.worker.actor import Evaluation
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Evaluation
 
 pytest.importorskip("envpool")
 # Its own spaces lose precision that nobody needs.

@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from support.misbehaving_env import Misbehaving
 from support.programs import run_python
 
 from ps_dqn.config import Environment
@@ -63,6 +64,36 @@ def test_it_does_not_fail_again(written: pathlib.Path) -> None:
     done = reproduce(written)
     assert done.returncode == 1, done.stderr
     assert "it did not fail in 27 steps" in done.stdout
+
+
+def test_an_episode_that_does_not_end_is_not_kept(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guard, "_written", 0)
+    recipe = {"env_id": "Misbehaving-v0", "env_kwargs": {"how": "raises", "at": 60_000}}
+    recipe |= {"env_module": "support.misbehaving_env", "env_wrappers": ""}
+    env = Misbehaving(how="raises", at=60_000, length=10**9, goes_on=True)
+    watched = guard.Guard(env, recipe, str(tmp_path))
+    watched.reset(seed=3)
+    for _ in range(60_000):
+        _, _, _, is_cut_off, _ = watched.step(1)
+    assert is_cut_off
+    [path] = tmp_path.iterdir()
+    assert path.stat().st_size < 1000
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"it cannot be made again: there were more than 50,000 actions since its seed, and they "
+        f"are not kept; how it was made is in {path}"
+    )
+    done = reproduce(path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"error: {path}: it cannot be made again: there were more than 50,000 actions since its "
+        f"seed, and they are not kept"
+    ]
+    watched.reset()
+    watched.step(0)
+    [_, next_one] = sorted(tmp_path.iterdir())
+    assert json.loads(next_one.read_text())["episodes"] == [[0]]
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_env_module_registers_the_environment(
             "nonsense",
         ),
         (Environment(env_id=COUNTING, env_kwargs='{"mode": "no such"}'), "no such"),
-        (Environment(env_id="CartPole-v1", env_kwargs='{"num_envs": 3}'), "--env_kwargs"),
+        (Environment(env_id="CartPole-v1", env_kwargs='{"num_envs": 3}'), '{"num_envs": 3}'),
         (Environment(env_module="no_such_module_anywhere"), "--env_module=no_such_module_anywhere"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -18,8 +18,8 @@ from ps_dqn.config import Config, Environment
 from ps_dqn.environments import Environments
 from ps_dqn.replay import plan
 from ps_dqn.replay.batch import Transitions
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor
 
 LENGTH = 4
 

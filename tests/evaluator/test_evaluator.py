@@ -3,10 +3,15 @@
 import csv
 import pathlib
 import signal
+from typing import Any
 
+import gymnasium
 import pytest
+from support import seen_by
 from support.processes import Processes
 
+from ps_dqn.environments import guard
+from ps_dqn.evaluator import __main__ as evaluator
 from ps_dqn.evaluator import checkpoint_player
 from ps_dqn.run import directory, signals
 from ps_dqn.run.checkpoints import Checkpoints
@@ -40,9 +45,9 @@ def test_it_follows_a_run_to_its_end_and_goes_on_where_it_was(
     follower = processes.start(*words)
     follower.line_with(f"waiting for a run in {folder}")
     run = processes.start("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *SMALL)
-    assert run.ended(120) == 0, run.text
+    assert run.ended() == 0, run.text
 
-    assert follower.ended(60) == 0, follower.text
+    assert follower.ended() == 0, follower.text
     rows = table(folder)
     [newest] = (folder / "checkpoints").glob("updates-*.npz")
     assert newest.name == f"updates-{int(rows[-1]['updates']):012d}.npz"
@@ -57,12 +62,12 @@ def test_it_follows_a_run_to_its_end_and_goes_on_where_it_was(
     once = processes.start(
         "-m", "ps_dqn.evaluator", f"--run_dir={folder}", "--checkpoint=newest", "--episodes=5"
     )
-    assert once.ended(60) == 0, once.text
+    assert once.ended() == 0, once.text
     assert once.lines[-1] == line
 
     # Started again, it has nothing left to do.
     again = processes.start(*words)
-    assert again.ended(60) == 0, again.text
+    assert again.ended() == 0, again.text
     assert table(folder) == rows
 
 
@@ -70,7 +75,18 @@ def test_it_leaves_when_it_is_told_to(processes: Processes, tmp_path: pathlib.Pa
     follower = processes.start("-m", "ps_dqn.evaluator", f"--run_dir={tmp_path}/run", "--follow")
     follower.line_with("waiting for a run")
     follower.process.send_signal(signal.SIGTERM)
-    assert follower.ended(10) == signals.START_AGAIN
+    assert follower.ended() == signals.START_AGAIN
+
+
+def test_a_signal_is_no_failure_of_the_environment_that_steps() -> None:
+    class Stepping(gymnasium.Wrapper):
+        def step(self, action: int) -> Any:
+            return evaluator._leave(signal.SIGTERM, None)
+
+    guarded = guard.Guard(Stepping(gymnasium.make("CartPole-v1")), {}, "")
+    guarded.reset(seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        guarded.step(0)
 
 
 def test_which_checkpoint_has_no_meaning_for_one_that_follows(
@@ -79,17 +95,68 @@ def test_which_checkpoint_has_no_meaning_for_one_that_follows(
     refused = processes.start(
         "-m", "ps_dqn.evaluator", f"--run_dir={tmp_path}", "--follow", "--checkpoint=newest"
     )
-    assert refused.ended(60) == signals.WRONG_USAGE
+    assert refused.ended() == signals.WRONG_USAGE
     assert refused.lines == [
         "error: --checkpoint=newest: has no effect with --follow, which plays every newest one; "
         "leave it out"
     ]
 
 
-def save(checkpoints: Checkpoints, updates: int) -> None:
+def test_a_run_that_cannot_be_written_is_played(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    # Even root cannot write below a regular file.
+    (tmp_path / "logs").touch()
+    leave_a_run(tmp_path)
+    running = processes.start(
+        "-m", "ps_dqn.evaluator", str(tmp_path), "--checkpoint=newest", "--episodes=2"
+    )
+    assert running.ended() == 0, running.text
+    assert "2 greedy episodes, mean return " in running.lines[-1]
+
+
+def test_it_says_what_it_is_at_where_that_takes_its_time(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    leave_a_run(tmp_path)
+    program = """
+import sys
+from ps_dqn.evaluator import __main__
+from ps_dqn.run import stages
+stages.PATIENCE, stages.REMINDER = 0.0, 1e9
+sys.exit(__main__.main(sys.argv))
+"""
+    words = (str(tmp_path), "--checkpoint=newest", "--episodes=100")
+    running = processes.start("-c", program, *words)
+    assert running.ended() == 0, running.text
+    *said, _ = running.lines
+    assert said == ["importing TensorFlow", "playing updates-000000000010.npz"]
+
+
+def leave_a_run(folder: pathlib.Path) -> None:
+    """Its flags and a checkpoint of a network of one unit."""
+    (folder / "checkpoints").mkdir()
+    (folder / "flags.txt").write_text(
+        "--env_id=CartPole-v1\n--hidden_sizes=1\n--value_distribution=none\n--nolayer_norm\n"
+    )
+    save(Checkpoints(folder / "checkpoints", keep=1), 10, parameters=4 + 1 + 2 + 2)
+
+
+def test_one_that_follows_must_be_able_to_keep_what_it_finds(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "flags.txt").write_text("--env_id=CartPole-v1\n")
+    (tmp_path / "evaluations.csv").mkdir()
+    refused = processes.start("-m", "ps_dqn.evaluator", f"--run_dir={tmp_path}", "--follow")
+    assert refused.ended() == signals.WRONG_USAGE
+    path = tmp_path / "evaluations.csv"
+    assert refused.lines == [f"error: --follow: {path}: cannot be written (Is a directory)"]
+
+
+def save(checkpoints: Checkpoints, updates: int, parameters: int = 3) -> None:
     import numpy as np
 
-    vector = np.zeros(3, np.float32)
+    vector = np.zeros(parameters, np.float32)
     counters = Counters(updates, updates, updates, 0, updates)
     checkpoints.save_newest(State(vector, vector, vector, (), counters), 1.0)
 
@@ -115,7 +182,7 @@ def test_every_newest_checkpoint_once(
             save(checkpoints, 40)
             directory.write_summary(tmp_path, {"reason": "finished"})
 
-    monkeypatch.setattr(checkpoint_player.time, "sleep", sleep)
+    seen_by.clock(monkeypatch, checkpoint_player, sleep=sleep)
     found = checkpoint_player.new_checkpoints(tmp_path, checkpoints)
 
     assert [each.state.counters.updates for each in found] == [10, 30, 40]

@@ -15,7 +15,7 @@ from ps_dqn import environments, networks
 from ps_dqn.config import Config
 from ps_dqn.environments import rendering
 from ps_dqn.errors import UsageError
-from ps_dqn.evaluator import film
+from ps_dqn.evaluator import film, film_files
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters, State
 
@@ -55,7 +55,7 @@ def frames_of(video: pathlib.Path, height: int, width: int) -> np.ndarray:
     return np.frombuffer(read.stdout, np.uint8).reshape(-1, height, width, 3)
 
 
-@pytest.mark.parametrize("suffix", film.FORMATS)
+@pytest.mark.parametrize("suffix", film_files.FORMATS)
 def test_a_film_has_a_frame_for_each_step_and_one_more(suffix: str, tmp_path: pathlib.Path) -> None:
     video = tmp_path / "films" / f"film{suffix}"
     episodes = shown(CONFIG, tmp_path, video)
@@ -184,10 +184,10 @@ def test_planes_of_things_are_seen_together() -> None:
 
 def test_other_formats_are_refused() -> None:
     with pytest.raises(UsageError, match=r"--video=film.avi: its name must end with .mp4 or .gif"):
-        film.check(pathlib.Path("film.avi"))
+        film_files.check(pathlib.Path("film.avi"))
     for name in ("film.mp4", "film.gif"):
         with pytest.raises(UsageError, match=rf"--preview={name}: must be another file, whose"):
-            film.check(pathlib.Path("film.gif"), pathlib.Path(name))
+            film_files.check(pathlib.Path("film.gif"), pathlib.Path(name))
 
 
 def test_a_small_form_is_written_beside_it(tmp_path: pathlib.Path) -> None:

@@ -17,9 +17,10 @@ FLAGS = "--hidden_sizes=3\n--nolayer_norm\n--value_distribution=none\n"
 
 @pytest.fixture
 def run_dir(tmp_path: pathlib.Path) -> pathlib.Path:
+    """The folder of a run; nobody can write a log there."""
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
-    (folder / "logs").mkdir()
+    (folder / "logs").touch()
     (folder / "flags.txt").write_text(FLAGS)
     return folder
 
@@ -102,13 +103,18 @@ def test_a_format_names_the_packages_that_it_lacks(
     )
 
 
-def test_an_output_that_cannot_be_made_is_refused(
-    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str]
+def test_an_output_that_cannot_be_written_is_refused(
+    run_dir: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What follows imports TensorFlow.
+    monkeypatch.setattr("ps_dqn.run.terminal.redirect_to", lambda _: pytest.fail("not refused"))
     Checkpoints(run_dir / "checkpoints", keep=1).save_best(state(0), 1.0, 200.0)
     file = run_dir / "flags.txt"
     said = refused(capsys, f"--run_dir={run_dir}", f"--output={file}")
-    assert said == f"error: --output={file}: {file}: File exists\n"
+    assert said == f"error: --output={file}: cannot be written (File exists)\n"
+    # Not even root can make a file there.
+    said = refused(capsys, str(run_dir), "--output=/proc", "--format=npz")
+    assert said.startswith("error: --output=/proc: cannot be written (")
 
 
 def test_help_names_the_options(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ class Run:
 def test_all_formats_answer_alike(kind: str, tmp_path: pathlib.Path) -> None:
     run = Run(kind, tmp_path)
     policy = loading.load(run.config, run.folder)
-    for form in sorted(formats.FORMATS.keys() - {"npz"}):
+    for form in sorted(formats.FORMATS.keys() - {*formats.OF_NUMPY}):
         assert run.export(form) == 0, run.said
         assert run.metadata()["agreement"]["same_actions"] == 60
     # A file that was left is as good as playing, and holds what the policy is asked of.
@@ -201,6 +201,38 @@ def test_ties_are_no_disagreement(tmp_path: pathlib.Path) -> None:
     found = agreement.compare(interface, met, wanted, off)
     assert found.same_actions == 2
     assert not found.is_exact
+
+
+def test_an_action_worth_less_is_none_of_a_tie(tmp_path: pathlib.Path) -> None:
+    interface = loading.interface_of(*_of("plain", tmp_path))
+    met = observations.Met(np.zeros((4, 4)), np.zeros((4, 0)), np.ones((4, 0), np.bool_))
+    q_values = np.float32([[500, 499.96, -100]] * 4)
+    wanted = {"action": np.full(4, 2), "q_values": q_values}
+    found = {"action": np.array([2, 3, 4, 5]), "q_values": q_values}
+    assert agreement.compare(interface, met, wanted, found).same_actions == 2
+
+
+def test_an_action_that_is_not_allowed_is_none_of_a_tie(tmp_path: pathlib.Path) -> None:
+    interface = loading.interface_of(*_of("masks", tmp_path))
+    size = interface.spec.mask_size
+    q_values, masks = np.zeros((2, size), np.float32), np.ones((2, size), np.bool_)
+    masks[:, 0] = False
+    met = observations.Met(np.zeros((2, 4)), np.zeros((2, 0)), masks)
+    wanted = {"action": interface.actions.of(np.array([1, 1])), "q_values": q_values}
+    found = {"action": interface.actions.of(np.array([2, 0])), "q_values": q_values}
+    assert agreement.compare(interface, met, wanted, found).same_actions == 1
+
+
+def test_each_part_of_an_action_must_be_as_good(tmp_path: pathlib.Path) -> None:
+    interface = loading.interface_of(*_of("branching", tmp_path))
+    first, second = interface.spec.branches
+    values = [*[0.0] * first, 0.0, 10.0, *[0.0] * (second - 2)]
+    q_values = np.float32([values] * 3)
+    met = observations.Met(np.zeros((3, 4)), np.zeros((3, 0)), np.ones((3, 0), np.bool_))
+    wanted = {"action": interface.actions.of(np.full(3, 1)), "q_values": q_values}
+    numbers = np.array([1, second + 1, second])  # all as good; another of a tie; a worse part
+    found = {"action": interface.actions.of(numbers), "q_values": q_values}
+    assert agreement.compare(interface, met, wanted, found).same_actions == 2
 
 
 def test_observations_of_something_else_are_refused(tmp_path: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.run import signals
 
@@ -28,7 +28,7 @@ class Fleet:
 
     def __init__(self, processes: Processes, num_workers: int):
         self._processes = processes
-        self.spec: ClusterSpec = cluster_spec.on_this_machine(1, num_workers)
+        self.spec: ClusterSpec = ports.on_this_machine(1, num_workers)
         self.ps = self.start("ps", 0)
 
     def start(self, job: str, index: int, *flags: str) -> Running:
@@ -99,6 +99,6 @@ def test_without_the_option_all_are_waited_for_and_people_are_told_of_it(
     assert not running.count("updates/s")
 
     fleet.workers(0)
-    running.trains(120)
+    running.trains()
     os.kill(running.pid, signal.SIGTERM)
     assert running.ended(60) == signals.START_AGAIN, running.text

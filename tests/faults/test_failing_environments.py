@@ -35,7 +35,7 @@ def test_a_run_goes_on_without_the_steps_that_fail(
         {"how": how, "at": 300},
         *("--total_env_steps=20000", "--num_workers=2", "--num_envs=32"),
     )
-    code, said = running.ended(180), running.count("no such step is learned from")
+    code, said = running.ended(600), running.count("no such step is learned from")
     assert (code, min(said, 2)) == (0, 2), f"exit code {code}, said {said} times:\n{running.text}"
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["reason"] == "finished"
@@ -57,7 +57,7 @@ def test_too_many_failures_end_the_run_with_a_checkpoint(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
     running = start(processes, tmp_path, {"how": "raises", "at": 15}, "--max_env_failures=50")
-    assert running.ended(180) == 1, running.text
+    assert running.ended(600) == 1, running.text
     [error] = [line for line in running.lines if line.startswith("error: ")]
     assert "more often than --max_env_failures=50 in 1,000 allows" in error
     assert list(tmp_path.glob("checkpoints/updates-*.npz"))
@@ -72,13 +72,13 @@ def test_an_environment_that_hangs_in_a_process_of_its_own_is_replaced(
         processes,
         tmp_path,
         {"how": "hangs", "at": 600},
-        *("--vectorization=async", "--env_timeout=3", "--num_envs_per_worker=2"),
+        *("--vectorization=async", "--env_timeout=10", "--num_envs_per_worker=2"),
         *("--num_workers=1", "--total_env_steps=1000000", "--min_replay_size=100"),
         *("--replay_capacity=1000", "--overlap=off", "--local_updates=8"),
     )
     running.line_with("did not answer within --env_timeout", 120)
     heard = running.count("updates/s")
-    real.until(lambda: running.count("updates/s") > heard + 3, 60, "training")
+    real.until(lambda: running.count("updates/s") > heard + 3, 180, "training")
     os.kill(running.pid, signal.SIGINT)
-    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert running.ended() == 128 + signal.SIGINT, running.text
     processes.all_gone(10)

@@ -62,9 +62,9 @@ def start(processes: Processes, disk: pathlib.Path) -> Running:
 
 def until_saved(running: Running, disk: pathlib.Path) -> pathlib.Path:
     """Waits for a checkpoint; the folder that it is in."""
-    running.trains(120)
+    running.trains()
     checkpoints = disk / "run" / "checkpoints"
-    real.until(lambda: list(checkpoints.glob("updates-*.npz")), 60, "a checkpoint")
+    real.until(lambda: list(checkpoints.glob("updates-*.npz")), 180, "a checkpoint")
     return checkpoints
 
 
@@ -81,12 +81,12 @@ def test_training_goes_on_and_everything_is_written_once_there_is_room(
         said = f"{what} cannot be written ({FULL})"
         real.until(lambda text=said: fill(disk) and running.count(text), 120, said)
     heard = running.count("updates/s")
-    real.until(lambda: running.count("updates/s") > heard + 4, 60, "training")
+    real.until(lambda: running.count("updates/s") > heard + 4, 180, "training")
     filler.unlink()
-    running.line_with("checkpoints are written again", 60)
-    running.line_with("metrics are written again", 60)
+    running.line_with("checkpoints are written again")
+    running.line_with("metrics are written again")
     os.kill(running.pid, signal.SIGINT)
-    assert running.ended(60) == 128 + signal.SIGINT, running.text
+    assert running.ended() == 128 + signal.SIGINT, running.text
     assert running.count("Traceback") == running.count("error") == 0, running.text
     with (disk / "run" / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -95,6 +95,36 @@ def test_training_goes_on_and_everything_is_written_once_there_is_room(
     assert train == sorted(train)
     assert max(b - a for a, b in itertools.pairwise(train)) < 15_000
     assert not list(checkpoints.glob("*.tmp"))
+    processes.all_gone(10)
+
+
+def test_a_server_that_is_lost_meanwhile_does_not_end_the_run(
+    processes: Processes, disk: pathlib.Path
+) -> None:
+    running = start(processes, disk)
+    until_saved(running, disk)
+    for what in ("checkpoints", "metrics"):
+        said = f"{what} cannot be written ({FULL})"
+        real.until(lambda text=said: fill(disk) and running.count(text), 120, said)
+
+    server = processes.writing_to(disk / "run" / "logs" / "ps-0.log")
+    assert server
+    os.kill(server, signal.SIGKILL)
+
+    running.line_with("goes on at ", 120)
+    heard = running.count("updates/s")
+    real.until(lambda: running.count("updates/s") > heard + 4, 120, "training")
+    (disk / "filler").unlink()
+    running.line_with("metrics are written again")
+    os.kill(running.pid, signal.SIGINT)
+    assert running.ended() == 128 + signal.SIGINT, running.text
+    assert running.count("Traceback") == running.count("error") == 0, running.text
+    with (disk / "run" / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    train = [int(row["env_steps"]) for row in rows if row["train/td_loss"]]
+    assert train == sorted(train)
+    assert max(b - a for a, b in itertools.pairwise(train)) < 15_000
+    assert not list((disk / "run").glob("*.tmp"))
     processes.all_gone(10)
 
 
@@ -108,21 +138,23 @@ def test_a_disk_that_stays_full_is_an_error_at_the_end(
 
     os.kill(running.pid, signal.SIGTERM)
 
-    assert running.ended(60) == 1, running.text
+    assert running.ended() == 1, running.text
     assert running.count("error: the last checkpoint could not be written") == 1, running.text
     assert running.count("Traceback") == 0, running.text
     processes.all_gone(10)
     # What was there is whole: the run can be resumed from it.
     (disk / "filler").unlink()
     again = start(processes, disk)
-    again.line_with("resumed at ", 60)
-    again.trains(120)
+    again.line_with("resumed at ")
+    again.trains()
     os.kill(again.pid, signal.SIGINT)
-    assert again.ended(60) == 128 + signal.SIGINT, again.text
+    assert again.ended() == 128 + signal.SIGINT, again.text
 
 
 def test_a_full_disk_is_refused_at_the_start(processes: Processes, disk: pathlib.Path) -> None:
     fill(disk)
     running = start(processes, disk)
-    assert running.ended(60) == 2, running.text
-    assert running.lines == [f"error: --run_dir={disk / 'run'}: cannot be written ({FULL})"]
+    assert running.ended() == 2, running.text
+    # On a machine under load the environment may take its time, of which people hear.
+    lines = [line for line in running.lines if "takes longer than" not in line]
+    assert lines == [f"error: --run_dir={disk / 'run'}: cannot be written ({FULL})"]

@@ -10,7 +10,7 @@ import pytest
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
 
 pytestmark = [
@@ -38,7 +38,7 @@ def shown(running: Running) -> int:
 def test_another_one_goes_on_without_a_checkpoint(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
-    spec = cluster_spec.on_this_machine(2, 2)
+    spec = ports.on_this_machine(2, 2)
 
     def start(module: str, job: str, index: int, *flags: str) -> Running:
         place = spec.tf_config(Task(job, index))
@@ -59,7 +59,7 @@ def test_another_one_goes_on_without_a_checkpoint(
             # More than it has shown: what came after that is there too.
             assert steps >= before
             assert updates > 0
-        running.trains(120)
+        running.trains()
         running.line_with("workers 2/2", 120)
         before = shown(running)
         os.kill(running.pid, signal.SIGKILL)

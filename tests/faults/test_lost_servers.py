@@ -47,7 +47,7 @@ RECOVERED = "pushes after that are pushed again, none is missing"
 def begun(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:
     arguments = ("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags)
     running = processes.start(*arguments, PYTHONPATH=str(BENCHMARKS))
-    running.trains(120)
+    running.trains()
     return running
 
 

@@ -11,7 +11,7 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
 from ps_dqn.run import signals
 
@@ -43,7 +43,7 @@ def local_run(processes: Processes, folder: pathlib.Path, *flags: str) -> Runnin
         *("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags),
         PYTHONPATH=str(pathlib.Path(__file__).parents[1]),
     )
-    running.trains(120)
+    running.trains()
     real.until(lambda: list(folder.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
     return running
 
@@ -112,7 +112,7 @@ def test_a_worker_whose_environment_stands_still_is_replaced(
 def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
     processes: Processes, tmp_path: pathlib.Path, which: str
 ) -> None:
-    spec = cluster_spec.on_this_machine(1, 2)
+    spec = ports.on_this_machine(1, 2)
 
     def start(job: str, index: int, *flags: str) -> Running:
         place = spec.tf_config(Task(job, index))
@@ -120,7 +120,7 @@ def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
 
     tasks = {"ps-0": start("ps", 0), "worker-0": start("worker", 0), "worker-1": start("worker", 1)}
     running = start("chief", 0, f"--run_dir={tmp_path}", *FLAGS)
-    running.trains(120)
+    running.trains()
     real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
 
     os.kill(tasks[which].pid, signal.SIGSTOP)
@@ -143,7 +143,7 @@ def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
 def test_a_remote_worker_whose_environment_stands_still_ends(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
-    spec, mark = cluster_spec.on_this_machine(1, 2), tmp_path / "hangs"
+    spec, mark = ports.on_this_machine(1, 2), tmp_path / "hangs"
     mark.touch()
     tests = str(pathlib.Path(__file__).parents[1])
 
@@ -153,7 +153,7 @@ def test_a_remote_worker_whose_environment_stands_still_ends(
 
     tasks = [start("ps", 0), start("worker", 0), start("worker", 1)]
     running = start(
-        *("chief", 0, f"--run_dir={tmp_path / 'run'}", *FLAGS, "--env_timeout=3"),
+        *("chief", 0, f"--run_dir={tmp_path / 'run'}", *FLAGS, "--env_timeout=10"),
         *("--env_module=support.hanging_env", "--env_id=Hanging-v0"),
         f'--env_kwargs={{"mark": "{mark}"}}',
     )
@@ -163,7 +163,7 @@ def test_a_remote_worker_whose_environment_stands_still_ends(
         "a worker to end",
     )
     assert gone.ended(10) == 1
-    assert gone.count("did not return within --env_timeout=3 s: this worker ends") == 1, gone.text
+    assert gone.count("did not return within --env_timeout=10 s: this worker ends") == 1, gone.text
     goes_on(running)
     worker = tasks.index(gone) - 1
     start("worker", worker)
@@ -174,14 +174,14 @@ def test_a_remote_worker_whose_environment_stands_still_ends(
 def test_a_parameter_server_that_stays_away_ends_the_run(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
-    spec = cluster_spec.on_this_machine(1, 1)
+    spec = ports.on_this_machine(1, 1)
     ps = processes.start("-m", MODULES["ps"], TF_CONFIG=spec.tf_config(Task("ps", 0)))
     worker = processes.start("-m", MODULES["worker"], TF_CONFIG=spec.tf_config(Task("worker", 0)))
     running = processes.start(
         *("-m", MODULES["chief"], f"--run_dir={tmp_path}", *FLAGS, "--ps_recovery_timeout=3"),
         TF_CONFIG=spec.tf_config(Task("chief", 0)),
     )
-    running.trains(120)
+    running.trains()
     real.until(lambda: list(tmp_path.glob("checkpoints/updates-*.npz")), 60, "a checkpoint")
 
     os.kill(ps.pid, signal.SIGKILL)
@@ -203,7 +203,7 @@ def test_what_a_server_that_stands_still_held_is_saved_when_the_run_is_told_to_e
         *("--checkpoint_period=100000", "--snapshot_period=0.1"),
         PYTHONPATH=str(pathlib.Path(__file__).parents[1]),
     )
-    running.trains(240)
+    running.trains()
     goes_on(running)
     stop(processes, tmp_path, "ps-0")
     os.kill(running.pid, signal.SIGTERM)

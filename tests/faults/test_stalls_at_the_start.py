@@ -10,7 +10,7 @@ from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
 
 TESTS = str(pathlib.Path(__file__).parents[1])
@@ -43,7 +43,7 @@ def test_a_local_task_is_replaced(
         *("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *FLAGS, *flags),
         **{"PYTHONPATH": TESTS, "STOPS": str(mark)},
     )
-    running.trains(120)
+    running.trains()
     assert not mark.exists()
     assert running.count("s: it is ended") == 1, running.text
     ends(running)
@@ -54,7 +54,7 @@ def test_a_local_task_is_replaced(
 def test_a_remote_task_is_taken_again(
     processes: Processes, tmp_path: pathlib.Path, which: str
 ) -> None:
-    spec, mark = cluster_spec.on_this_machine(1, 2), tmp_path / "stops"
+    spec, mark = ports.on_this_machine(1, 2), tmp_path / "stops"
     environment = {"PYTHONPATH": TESTS, "STOPS": str(mark)}
 
     def start(job: str, index: int, *flags: str) -> Running:
@@ -66,7 +66,7 @@ def test_a_remote_task_is_taken_again(
     running = start("chief", 0, f"--run_dir={tmp_path / 'run'}", *FLAGS)
     running.line_with("has not answered for ", 120)
     if which == "worker-1":
-        running.trains(120)  # without it
+        running.trains()  # without it
     os.kill(tasks[which].pid, signal.SIGCONT)
     running.line_with("answers again", 60)
     heard = running.count("workers 2/2")

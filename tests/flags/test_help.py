@@ -3,13 +3,17 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from support.command_lines import only_error
+from support.programs import RUN_SECONDS
 
+from ps_dqn import launch
 from ps_dqn.config import Config
 from ps_dqn.coordinator import __main__
 from ps_dqn.flags import experiment
+from ps_dqn.sweep import __main__ as sweep
 
 
 def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
@@ -17,7 +21,7 @@ def test_help_goes_by_topic_and_does_not_import_tensorflow() -> None:
         [sys.executable, "-X", "importtime", "-m", "ps_dqn.coordinator", "--help=all"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=RUN_SECONDS,
     )
 
     assert ended.returncode == 0
@@ -101,3 +105,31 @@ def test_help_says_defaults_choices_and_units(capsys: pytest.CaptureFixture[str]
     assert f"  --hidden_sizes (default {','.join(map(str, sizes))})\n" in text
     assert "  --target_return (default none)\n" in text
     assert "  --[no]double_dqn (default true)\n" in text
+
+
+@pytest.mark.parametrize(
+    ("main", "own"),
+    [
+        (sweep.main, ["output", "vary", "seeds", "jobs", "search", "trials", "metric", "preset"]),
+        (launch.main, ["name", "preset", "flagfile", "workers", "ps", "replay_servers"]),
+    ],
+    ids=["sweep", "launch"],
+)
+def test_programs_that_take_an_experiment_show_their_own_flags_and_its_topics(
+    main: Callable[[list[str]], int], own: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def help_of(*words: str) -> str:
+        assert main(["program", *words]) == 0
+        return capsys.readouterr().out
+
+    text = help_of("--help")
+    assert _shown(text)[: len(own)] == own
+    assert len(_shown(text)) < 40
+    listed = dict(re.findall(r"^  (\w+) +(\w.*)$", text, re.MULTILINE))
+    assert listed.items() >= experiment.topic_words().items()
+    for topic, title in listed.items():
+        assert title in help_of(f"--help={topic}").splitlines()
+    assert {*_shown(help_of("--help=replay"))} >= {"replay_capacity", "min_replay_size"}
+    everything = _shown(help_of("--help=all"))
+    assert {*everything} >= {*own, "gamma", "replay_capacity"}
+    assert len(everything) == len({*everything})

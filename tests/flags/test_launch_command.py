@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 from support.programs import run_python
+from support.refusals import not_launched
 
 from ps_dqn import __version__, launch
 from ps_dqn.flags import launching
@@ -28,19 +29,6 @@ def elsewhere(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathli
 
 def _run(*words: str) -> int:
     return launch.main(["launch", "k8s", "--name=mine", *COUNTS, *words])
-
-
-def _refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line that a command line is refused with."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as caught:
-        launch.main(["launch", "k8s", *words])
-    assert caught.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert len(err.splitlines()) == 1
-    return err
 
 
 FAKE = """#!/bin/sh
@@ -203,7 +191,7 @@ def test_without_the_tools_nothing_is_written(
 ) -> None:
     for name, version in tools.items():
         fake(name, version=version)
-    assert says in _refusal(capsys, "--name=mine", *COUNTS, what)
+    assert says in not_launched(capsys, "--name=mine", *COUNTS, what)
     assert not pathlib.Path("launch").exists()
 
 
@@ -216,7 +204,7 @@ def test_changes_by_a_person_are_kept(capsys: pytest.CaptureFixture[str]) -> Non
     first_line, _, rest = file.read_text().partition("\n")
     assert "take this line away to keep your changes" in first_line
     file.write_text(rest)
-    assert "not this program's" in _refusal(capsys, "--name=mine", *COUNTS)
+    assert "not this program's" in not_launched(capsys, "--name=mine", *COUNTS)
     assert file.read_text() == rest
 
 
@@ -235,6 +223,7 @@ def test_changes_by_a_person_are_kept(capsys: pytest.CaptureFixture[str]) -> Non
         (["--ps=two"], "flag --ps=two"),
         (["--overlay=moon"], "flag --overlay=moon: value should be one of <base|"),
         (["--image=ps-dqn"], "--image=ps-dqn: must be repository:tag"),
+        (["--image=REPOSITORY/ps-dqn:1"], "names are lower case"),
         (["--image=host:5000/ps-dqn"], "must be repository:tag"),
         (['--image=a:b"\nc: d'], "must be repository:tag"),
         (["--worker_image=:9"], "--worker_image=:9: must be"),
@@ -256,8 +245,16 @@ def test_changes_by_a_person_are_kept(capsys: pytest.CaptureFixture[str]) -> Non
         (["--storage=lots"], "--storage=lots: 'lots' is no quantity"),
         (["--storage_class=Fast"], "--storage_class=Fast: must be lower-case"),
         (["--access_mode=ReadWriteAll"], "value should be one of <ReadWriteMany|ReadWriteOnce>"),
+        (["--dns=k8s-app=kube-dns"], "--dns=k8s-app=kube-dns: must be NAMESPACE/LABEL=VALUE"),
+        (["--dns=Kube/a=b"], "--dns=Kube/a=b: must be"),
+        (["--dns=kube-system/a=b:0"], "of the pods that answer names, with :PORT"),
         (["--nofree_nodes", "--overlay=tfjob"], "--free_nodes=false: has no effect"),
         (["--patch=none.yaml"], "--patch=none.yaml: No such file"),
+        (["--set=wroker.spec.replicas=3"], "'wroker' is no role: coordinator, "),
+        (["--set=worker"], "--set=worker: say a role, the keys to a place in its object"),
+        (["--set=worker.spec=3"], "like worker.spec.template.spec.priorityClassName=cheap"),
+        (["--set=worker.spec..a=3"], "a dot in a key is \\."),
+        (["--set=worker.metadata.name=other"], "from spec or metadata on, and a value"),
         (["--gamma=2"], "error: --gamma=2.0: must be 1.0 or less"),
         (["--gama=0.5"], "there is no such flag; did you mean --gamma?"),
         (["--workers=1000", "--replay_capacity=2000"], "each of 1000 workers has its share"),
@@ -269,7 +266,7 @@ def test_mistakes_are_refused_before_anything_is_written(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str], elsewhere: pathlib.Path
 ) -> None:
     before = os.listdir(elsewhere)
-    assert says in _refusal(capsys, "--name=mine", *COUNTS, *words)
+    assert says in not_launched(capsys, "--name=mine", *COUNTS, *words)
     assert os.listdir(elsewhere) == before
 
 

@@ -3,8 +3,8 @@
 import pathlib
 
 import pytest
-
-from ps_dqn import launch
+from support.programs import ROOT
+from support.refusals import not_launched
 
 COUNTS = ("--workers=3", "--ps=2", "--image=ps-dqn:1")
 
@@ -14,19 +14,6 @@ def elsewhere(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder that commands are called in, with a flagfile in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.flags").write_text("--gamma=0.9")
-
-
-def _refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line that a command line is refused with."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as caught:
-        launch.main(["launch", "k8s", *words])
-    assert caught.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert len(err.splitlines()) == 1
-    return err
 
 
 @pytest.mark.parametrize(
@@ -49,7 +36,7 @@ def test_an_experiment_that_the_coordinator_would_refuse_is_refused(
 ) -> None:
     path = pathlib.Path("bad.flags")
     path.write_bytes(lines.encode(errors="surrogateescape"))
-    refusal = _refusal(capsys, "--name=mine", *COUNTS, f"--flagfile={path}")
+    refusal = not_launched(capsys, "--name=mine", *COUNTS, f"--flagfile={path}")
     assert refusal.startswith("error: --flagfile=bad.flags: ")
     assert says in refusal
     assert not pathlib.Path("launch").exists()
@@ -59,6 +46,43 @@ def test_an_experiment_that_the_coordinator_would_refuse_is_refused(
 def test_a_run_of_nothing_in_particular_is_refused(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refusal = _refusal(capsys, "--name=pong", *COUNTS, *words)
+    refusal = not_launched(capsys, "--name=pong", *COUNTS, *words)
     assert "--env_id is missing: say what to train on" in refusal
+    if not words:
+        assert refusal in (ROOT / "docs" / "kubernetes.md").read_text()
     assert not pathlib.Path("launch").exists()
+
+
+@pytest.mark.parametrize("preset", ["cartpole", "seed,cartpole", "ape_x,cartpole"])
+def test_the_workers_are_asked_for_first(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = not_launched(
+        capsys, "--name=mine", "--ps=1", "--image=ps-dqn:1", f"--preset={preset}"
+    )
+    assert refusal == "error: --workers is missing; it says: Workers (pods).\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--preset=seed,cartpole"], "error: --workers=3: with --topology=seed the workers are"),
+        (
+            ["--env_id=CartPole-v1", "--aggregation=sync", "--backup_workers=3"],
+            "error: --backup_workers=3: must be less than --workers=3",
+        ),
+        (["--num_workers=3"], "--num_workers=3: there is no such flag; did you mean --workers?"),
+        (["--num_ps=3"], "--num_ps=3: there is no such flag; did you mean --ps?"),
+        (["--num_replay_servers=3"], "did you mean --replay_servers?"),
+    ],
+)
+def test_counts_are_called_as_they_are_here(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert says in not_launched(capsys, "--name=mine", *COUNTS, *words)
+
+
+def test_counts_in_a_flagfile_are_called_as_they_are_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pathlib.Path("local.flags").write_text("--env_id=CartPole-v1\n--num_workers=9\n")
+    refusal = not_launched(capsys, "--name=mine", *COUNTS, "--flagfile=local.flags")
+    assert "--num_workers=9: there is no such flag; did you mean --workers?" in refusal

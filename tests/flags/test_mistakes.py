@@ -288,8 +288,8 @@ def test_flags_of_a_resumed_run_are_checked_again(refusal: Callable[..., str]) -
     pathlib.Path("runs").mkdir()
     pathlib.Path("run").rename("runs/run")
     assert "Pendulum-v1: its actions are" in refusal("--resume")
-    # A checkpoint that is no checkpoint.
-    assert "can be read: all are damaged" in refusal("--resume", "--env_id=CartPole-v1")
+    pathlib.Path("runs/run", directory.FLAGFILE).write_text("--gamma=0.5\n")
+    assert "can be read: all are damaged" in refusal("--resume")
 
 
 def test_resumed_run_without_its_flags(refusal: Callable[..., str]) -> None:

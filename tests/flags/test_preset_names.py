@@ -89,9 +89,19 @@ def test_what_has_no_effect_is_left_out_unless_a_person_says_it() -> None:
             "../presets/dqn",
             "--preset=../presets/dqn: there is no preset ../presets/dqn; ps-dqn presets lists them",
         ),
+        (
+            "atari_fast,dqn",
+            "--preset=atari_fast,dqn: atari_fast is an algorithm and a problem, and has no room "
+            "for dqn; --preset=dqn,atari is the problem with it",
+        ),
+        (
+            "pqn,btr",
+            "--preset=pqn,btr: btr is an algorithm and a problem, and has no room for pqn; "
+            "--preset=pqn,atari is the problem with it",
+        ),
     ],
 )
-def test_a_preset_that_is_none(names: str, says: str) -> None:
+def test_presets_that_are_none_or_do_not_go_together(names: str, says: str) -> None:
     with pytest.raises(absl_flags.Error) as caught:
         parsed(f"--preset={names}")
     assert str(caught.value) == says

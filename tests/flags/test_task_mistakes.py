@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from support.command_lines import only_error, tf_config
+from support.programs import RUN_SECONDS
 
 from ps_dqn.flags import task_main
 
@@ -67,7 +68,7 @@ def test_task_process_that_is_refused(
         monkeypatch.setenv(name, value)
 
     ended = subprocess.run(
-        [sys.executable, "-m", module], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", module], capture_output=True, text=True, timeout=RUN_SECONDS
     )
 
     assert ended.returncode == 2

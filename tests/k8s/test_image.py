@@ -150,8 +150,8 @@ def test_tensorboard_serves_and_ends_when_asked_to(container: Image, tmp_path: p
         with urllib.request.urlopen(f"{address}data/environment", timeout=60) as answer:
             assert json.load(answer)["data_location"] == "/runs"
         children = pathlib.Path(f"/proc/{running.pid}/task/{running.pid}/children")
-        os.kill(int(until(children.read_text, 5, "process 1")), signal.SIGTERM)
-        assert running.ended(30) == 0
+        os.kill(int(until(children.read_text, 60, "process 1")), signal.SIGTERM)
+        assert running.ended() == 0
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)

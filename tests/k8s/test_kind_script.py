@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from support.fake_programs import FakePrograms
-from support.programs import ROOT
+from support.programs import ROOT, RUN_SECONDS
 
 from ps_dqn.kubernetes import running
 
@@ -68,7 +68,7 @@ def run(tools: FakePrograms, **environment: str) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=RUN_SECONDS,
     )
 
 

@@ -72,6 +72,7 @@ def _read_task(
     tasks.define_addresses(values)
     tasks.define_task(values)
     tasks.define_placement(values)
+    experiment.define_num_actors(values)
     environment = _environment(each, manifests.cluster_values(objects), index)
     words = [
         _expanded(word, environment)

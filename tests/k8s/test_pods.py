@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 Object = dict[str, Any]
 Make = Callable[..., Cluster]
 PORT = 8000
-SECONDS = 30.0
+SECONDS = 120.0
 SERVE = ["http.server", str(PORT)]
 
 
@@ -150,7 +150,7 @@ def test_other_probes_wait_for_the_startup_probe(run: Make) -> None:
 
 def test_sigterm_comes_after_pre_stop_and_before_the_grace_period_ends(run: Make) -> None:
     handle = "import os, signal; signal.signal(15, lambda *_: os._exit(143)); print('up')"
-    program = ["timeit", "--number=1", f"--setup={handle}", "import time; time.sleep(60)"]
+    program = ["timeit", "--number=1", f"--setup={handle}", "import time; time.sleep(1000)"]
     held = container(*program, lifecycle={"preStop": {"sleep": {"seconds": 1}}})
     pod_template = template({"is": "it"}, held, terminationGracePeriodSeconds=SECONDS)
     cluster = run(stateful_set("it", 1, pod_template))

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
+from support.command_lines import only_error
 from support.manifests import K8S, ROOT, Object, kustomize, of_kind, pods, pods_of
 
 from ps_dqn import launch
@@ -150,6 +151,34 @@ def test_where_one_node_mounts_the_volume_all_who_need_it_are_on_it(
             assert sorted(roles) == ["coordinator", "evaluator", "tensorboard"]
 
 
+def dns_of(folder: pathlib.Path) -> Object:
+    policies = of_kind(kustomize(folder), "NetworkPolicy")
+    [policy] = [each for each in policies if each["metadata"]["name"] == "mine-dns"]
+    return policy["spec"]
+
+
+@pytest.mark.parametrize("overlay", launching.OVERLAYS)
+def test_names_are_asked_of_the_pods_that_are_said(overlay: str, write: Write) -> None:
+    usual = (f"--overlay={overlay}", "--worker_image=a:2")
+    before = dns_of(write(*usual))
+    # What the manifests have, said.
+    assert dns_of(write(*usual, "--dns=kube-system/k8s-app=kube-dns")) == before
+    label = "dns.operator.openshift.io/daemonset-dns"
+    after = dns_of(write(*usual, f"--dns=openshift-dns/{label}=default:5353"))
+    [rule] = after.pop("egress")
+    assert rule["to"] == [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}},
+            "podSelector": {
+                "matchExpressions": [{"key": label, "operator": "In", "values": ["default"]}]
+            },
+        },
+        {"ipBlock": {"cidr": "169.254.20.10/32"}},
+    ]
+    assert [each["port"] for each in rule["ports"]] == [53, 53, 5353, 5353]
+    assert after == {name: part for name, part in before.items() if name != "egress"}
+
+
 def test_nodes_are_freed_unless_nobody_wants_that(write: Write) -> None:
     def freed(*words: str) -> bool:
         objects = kustomize(write(*words))
@@ -188,10 +217,43 @@ def test_a_patch_says_anything_else(overlay: str, write: Write, tmp_path: pathli
     assert not (write(f"--overlay={overlay}") / "patches").exists()
 
 
+@pytest.mark.parametrize("overlay", ["cpu-fleet", "jobset"])
+def test_single_values_go_before_what_files_say(
+    overlay: str, write: Write, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "spot.yaml").write_text(PATCH)
+    folder = write(
+        *(f"--overlay={overlay}", "--patch=spot.yaml"),
+        "--set=worker.spec.template.spec.priorityClassName=cheaper",
+        "--set=worker.spec.template.spec.terminationGracePeriodSeconds=77",
+        r'--set=worker.spec.template.metadata.annotations.example\.com/safe="true"',
+    )
+    template = pods_of(kustomize(folder), "worker").template
+    spec = template["spec"]
+    assert (spec["priorityClassName"], spec["nodeSelector"]) == ("cheaper", {"pool": "spot"})
+    assert spec["terminationGracePeriodSeconds"] == 77
+    assert template["metadata"]["annotations"]["example.com/safe"] == "true"
+
+
+def test_a_value_of_a_role_that_the_run_is_without_is_refused(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    with pytest.raises(SystemExit) as left:
+        write("--set=actor.spec.replicas=3")
+    assert left.value.code == 2
+    err = only_error(capsys.readouterr().err)
+    assert err.startswith("--set=actor.spec.replicas=3: does not fit the manifests (")
+
+
 @pytest.mark.parametrize(
     ("patch", "says"),
     [
-        (PATCH.replace("name: worker", "name: wroker"), "no matches for Id"),
+        (
+            PATCH.replace("name: worker", "name: wroker"),
+            'no resource matches strategic merge patch "StatefulSet.v1.apps/wroker.',
+        ),
         ("just words", "unable to parse"),
     ],
 )
@@ -200,11 +262,13 @@ def test_a_patch_that_does_not_fit_is_refused_before_anything_is_written(
 ) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
+    pathlib.Path("good.yaml").write_text(PATCH)
     pathlib.Path("bad.yaml").write_text(patch)
-    with pytest.raises(AssertionError):  # it returned 1
-        write("--patch=bad.yaml")
-    err = capsys.readouterr().err
-    assert err.startswith("error: kubectl: ")
+    with pytest.raises(SystemExit) as left:
+        write("--patch=good.yaml", "--patch=bad.yaml", "--patch=good.yaml")
+    assert left.value.code == 2
+    err = only_error(capsys.readouterr().err)
+    assert err.startswith("--patch=bad.yaml: does not fit the manifests (")
     assert says in err
-    assert len(err.splitlines()) == 1
+    assert "command failed" not in err
     assert not pathlib.Path("launch").exists()

@@ -91,7 +91,7 @@ def has_no_workers(objects: list[Object]) -> None:
             ["--aggregation=sync", "--backup_workers=3"],
             None,
             3,
-            "error: --workers=3: --backup_workers=3: must be less than --num_workers=3",
+            "error: --workers=3: --backup_workers=3: must be less than --workers=3",
         ),
         (["--min_workers=4"], None, 2, "--min_workers=4: the run is for 2"),
     ],

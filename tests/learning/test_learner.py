@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from support.small_learner import (
 )
 
 from ps_dqn.config import Config
-from ps_dqn.learning.learner import Learned, local_optimizer_slots
+from ps_dqn.learning.learner import Learned, compiled_by_xla, local_optimizer_slots
 from ps_dqn.replay.batch import Transitions
 
 
@@ -205,6 +206,17 @@ def test_compiled_and_not_agree(kind: str) -> None:
 
 def test_the_optimizer_alone_may_be_compiled() -> None:
     assert_close(learn(inputs(jit_compile="optimizer")), learn(inputs()))
+
+
+@pytest.mark.parametrize(
+    ("said", "images", "dense"),
+    [("auto", "optimizer", "update"), ("none", "none", "none"), ("update", "update", "update")],
+)
+def test_loops_with_convolutions_are_compiled_where_that_is_said(said, images, dense) -> None:
+    config = Config.from_values({"jit_compile": said})
+    for expected, has_convolutions in ((images, True), (dense, False)):
+        network: Any = SimpleNamespace(has_convolutions=has_convolutions)
+        assert compiled_by_xla(config, network) == expected
 
 
 @pytest.mark.parametrize(("optimizer", "slots"), [("adam", 2), ("rmsprop", 1), ("sgd", 1)])

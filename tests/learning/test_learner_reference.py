@@ -46,8 +46,10 @@ def learn(**options):
     vectors = (tf.constant(each) for each in (online, target, slots))
     tensors = Transitions(*(tf.constant(array) for array in batch))
     numbers = tf.constant(7.0), tf.constant(0.01), tf.constant(0.3), tf.constant([1, 2])
-    *parts, entropy = (part.numpy() for part in learner(*vectors, *numbers, tensors))
+    *parts, entropy, scale, growth = map(np.asarray, learner(*vectors, *numbers, tensors))
     assert entropy == 0, "a policy's alone"
+    assert growth.size == 0, "of weights that are not there"
+    assert scale.size == 0, "of float16 alone"
     return parts
 
 

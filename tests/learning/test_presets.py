@@ -9,8 +9,8 @@ from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.flags import command_line, experiment
 from ps_dqn.learning.learner import local_optimizer_slots
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor
 
 
 def preset(name: str) -> Config:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from ps_dqn import networks
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.learning import shifts
+from ps_dqn.learning import loss_scaling, masking, shifts
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions, zero_batch
 
@@ -150,7 +150,8 @@ def test_the_learner_learns_from_shifted_images(compiled: str) -> None:
     def arguments(batch: Any) -> Any:
         numbers = (tf.constant(0.0), tf.constant(0.1), tf.constant(0.2))
         vector = tf.constant(network.initial)
-        given = (vector, vector, tf.constant(slots), *numbers, SEED, batch)
+        whole = batch, loss_scaling.NONE, masking.NONE
+        given = (vector, vector, tf.constant(slots), *numbers, SEED, *whole)
         return tf.nest.map_structure(tf.constant, given)
 
     # As a closure has it: for arguments that it describes beforehand.

@@ -140,7 +140,10 @@ def test_seed_decides_its_weights_and_nothing_else(name: str) -> None:
         (f"{MODULE}:", f"{MODULE} has no ''"),
         (f"{MODULE}:absent", f"{MODULE} has no 'absent': name a function"),
         (f"{MODULE}:NUMBER", "is not a function but int"),
-        (f"{MODULE}:raises", r"\(4,\), num_outputs=3 \(KeyError: 'nowhere.*found'\)"),
+        (
+            f"{MODULE}:raises",
+            r"\(4,\), num_outputs=3 \(KeyError: 'nowhere.*found', at \S+\.py:\d+ in raises\)",
+        ),
         (
             f"{MODULE}:no_arguments",
             r"failed with .*TypeError: no_arguments\(\) takes 0",

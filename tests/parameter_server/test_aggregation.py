@@ -8,7 +8,7 @@ import pytest
 from support.single_server import SIZE, Server, close, make_config, start, vector
 
 from ps_dqn.config.run import ROUNDS
-from ps_dqn.parameter_server import aggregation
+from ps_dqn.parameter_server import aggregation, ways
 from ps_dqn.parameter_server.aggregation import CHUNK, age_weight
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import messages
@@ -33,7 +33,7 @@ def entry(worker: int, staleness: int = 0, rate: float = 0.1) -> Entry:
 def combined(pushes: dict[int, np.ndarray], ages=(), **options) -> aggregation.Combined:
     """What a round of these pushes makes, in the order in which they come."""
     config = make_config(**({"aggregation": "sync"} | options))
-    way = aggregation.WAYS[config.parameter_server.aggregation](config, len(pushes))
+    way = ways.WAYS[config.parameter_server.aggregation](config, len(pushes))
     *earlier, last = [
         way.add(entry(worker, age), pushed, len(pushes))
         for (worker, pushed), age in itertools.zip_longest(pushes.items(), ages, fillvalue=0)
@@ -135,7 +135,7 @@ def test_one_worker_of_four_cannot_move_the_parameters_out_of_the_others_range(w
 
 
 def test_every_choice_of_the_flag_is_a_way_of_aggregating():
-    assert set(aggregation.WAYS) == {"async", *ROUNDS}
+    assert set(ways.WAYS) == {"async", *ROUNDS}
 
 
 # In rounds (sync).

@@ -14,7 +14,7 @@ from support.several_servers import SIZE, Servers, begun, whole
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader, Verdict
-from ps_dqn.worker.parameter_client import Parameters
+from ps_dqn.worker.pushes.parameter_client import Parameters
 
 PUSHES = 3  # of a closure
 

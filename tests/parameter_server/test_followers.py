@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.single_server import SIZE, Server, close, make_config, start, vector
 
-from ps_dqn.parameter_server import aggregation
+from ps_dqn.parameter_server import ways
 from ps_dqn.state import Counters
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Entry, Kind
@@ -94,7 +94,7 @@ def test_a_push_alone_is_its_workers_share(options, workers, wanted):
     defaults = {"outer_learning_rate": None, "outer_momentum": None}
     config = make_config(**defaults | options)
     pushed = vector(0)
-    found = aggregation.make(config, 9).add(entry(3), pushed, workers)
+    found = ways.make(config, 9).add(entry(3), pushed, workers)
     assert found is not None
     assert found.vector is pushed
     assert found[1:5] == pytest.approx(wanted)
@@ -109,7 +109,7 @@ def test_a_push_alone_is_its_workers_share(options, workers, wanted):
 def test_a_round_is_as_one_workers_push_with_a_longer_step(options, wanted):
     defaults = {"outer_learning_rate": None, "outer_momentum": None}
     config = make_config(aggregation="sync", **defaults | options)
-    way = aggregation.make(config, 4)
+    way = ways.make(config, 4)
     *earlier, found = [way.add(entry(worker), vector(worker), 4) for worker in (2, 0, 3, 1)]
     assert earlier == [None] * 3
     assert found is not None

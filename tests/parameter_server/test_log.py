@@ -7,7 +7,7 @@ from support.single_server import SESSION, Server, close, start, vector
 from ps_dqn.parameter_server import log as log_module
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import ParameterClient
+from ps_dqn.worker.pushes.parameter_client import ParameterClient
 
 # One ticket.
 

@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import threading
+import time
+import types
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from support.wire_bounds import bounds
 from ps_dqn.state import Counters
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PullHeader, Status
-from ps_dqn.worker import parameter_client as exchange_module
+from ps_dqn.worker.pushes import parameter_client as exchange_module
 
 
 @each_num_ps
@@ -156,6 +158,7 @@ def test_patience_ends_and_begins_again_with_a_closure(monkeypatch):
     link = Link(num_workers=2, aggregation="sync")
     link.pull()
     link.push(vector())
+    monkeypatch.setattr(exchange_module, "PATIENCE", 60.0)
     assert link.pull() is Status.WAIT
     assert link.pull() is Status.WAIT, "there is patience for more than one question"
     monkeypatch.setattr(exchange_module, "PATIENCE", -1.0)
@@ -207,7 +210,9 @@ def test_a_worker_whose_steps_are_made_asks_at_once(waiting):
 def test_a_worker_whose_steps_are_made_while_it_asks_does_not_sleep_long(waiting, monkeypatch):
     slept = []
     monkeypatch.undo()  # patience
-    monkeypatch.setattr(exchange_module.time, "sleep", slept.append)
+    # Its own alone: other threads of the process sleep as they do.
+    clock = types.SimpleNamespace(sleep=slept.append, perf_counter=time.perf_counter)
+    monkeypatch.setattr(exchange_module, "time", clock)
     waiting.exchange.is_needed.set()
     assert waiting.pull() is Status.WAIT
     assert slept == [exchange_module.FIRST_WAIT]

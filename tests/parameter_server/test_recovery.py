@@ -10,11 +10,13 @@ from support.recovered_servers import Fleet
 from ps_dqn.state import Segment, State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader
-from ps_dqn.worker import parameter_client
+from ps_dqn.worker.pushes import parameter_client
 
 NUM_WORKERS, MOST = 3, 120
-SEGMENTS = [Segment(1, 3, False), Segment(3, 7, True)]
+SEGMENTS = [Segment(1, 3, False, 3), Segment(3, 7, True, 4)]
 VECTORS = ("online", "target", "average")
+# In 5760 environment steps.
+PRUNED = {"sparsity": 0.6, "pruning_start": 400, "pruning_end": 4400, "pruning_changes": 8}
 PUSH = (Kind.APPLIED, 2, 16, 1, 0.1)
 
 
@@ -47,6 +49,8 @@ def same(found: State, wanted: State) -> None:
         {"push_wire_dtype": "bfloat16"},
         {"outer_momentum": 0.5, "local_updates": 1, "outer_learning_rate": None},
         {"reset_period": 30, "push_wire_dtype": "bfloat16", "outer_momentum": 0.5},
+        {"pruning": "magnitude", **PRUNED, "push_wire_dtype": "bfloat16", "outer_momentum": 0.5},
+        {"pruning": "rigl", **PRUNED, "outer_momentum": 0.5},
     ],
     ids=lambda options: ",".join(options) or "plain",
 )
@@ -58,12 +62,17 @@ def test_rounds_come_to_the_same_bits_whatever_is_lost(num_ps, options):
     assert wanted.counters.version == MOST
     if "reset_period" in options:
         assert wanted.begun_at == wanted.counters.version == MOST, "the eighth was the last"
+    if "pruning" in options:
+        assert wanted.mask_number == 8 + (options["pruning"] == "rigl")
+        assert not wanted.online[wanted.mask == 0].any()
+        assert not wanted.mask.all()
     for seed in (1, 2):
         fleet = played(seed, num_ps, 0.05, aggregation="sync", **options)
         assert fleet.losses > 50
         assert fleet.again > 50
         assert fleet.lost == 0
         same(fleet.stations.snapshot(), wanted)
+        np.testing.assert_array_equal(fleet.stations.snapshot().mask, wanted.mask)
 
 
 @pytest.mark.parametrize("num_ps", [1, 3])

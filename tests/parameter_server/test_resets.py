@@ -220,7 +220,7 @@ def test_what_a_push_left_out_does_not_outlive_the_parameters_it_was_about():
     for number in range(1, 4):
         servers.pull(exchange)
         exchange.pushed(servers.push(exchange, pushed(number)))
-    assert exchange._residual.any(), "what the last push left out"
+    assert exchange.packing.residual.any(), "what the last push left out"
     before = servers.pull(exchange).online
     servers.push(exchange, pushed(4))
     [*indices] = np.argsort(-np.abs(pushed(4)))[:2]

@@ -1,5 +1,6 @@
 """What one push does to the parameters, against formulas written out in float64."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ from support.single_server import SIZE, close
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server.rule import Numbers, Rule
+from ps_dqn.state import Counters, State
 
 EPSILON = 1e-4
 
@@ -52,6 +54,60 @@ class Walk:
         for each in (self.online, self.average, *self.slots):
             assert each.dtype == np.float32
         return self.online.astype(np.float64)
+
+
+# What may go on from which state.
+
+OUTER = {"local_updates": 64}
+GRADIENTS = {"local_updates": 1}
+
+
+def state_of(**options) -> State:
+    """What servers with these options hold."""
+    rule, zeros = Rule(make_config(**options)), np.zeros(SIZE, np.float32)
+    slots, counters = (zeros,) * rule.num_slots, Counters(0, 0, 0, 0, 0)
+    return State(zeros, zeros, zeros, slots, counters, slots_of=rule.slots_of)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (OUTER, {**GRADIENTS, "optimizer": "rmsprop"}, "outer nesterov, and these flags want rms"),
+        (OUTER, {**GRADIENTS, "optimizer": "sgd"}, "outer nesterov, and these flags want sgd"),
+        (
+            {**OUTER, "outer_optimizer": "adam"},
+            {**GRADIENTS, "optimizer": "adam"},
+            "outer adam, and these flags want adam",
+        ),
+        (
+            {**GRADIENTS, "optimizer": "radam"},
+            {**GRADIENTS, "optimizer": "rmsprop_centered"},
+            "adam, and these flags want rmsprop_centered",
+        ),
+    ],
+    ids=str,
+)
+def test_another_optimizer_does_not_go_on_from_a_state(before, after, said) -> None:
+    with pytest.raises(ValueError, match=f"its optimizer state is of {said}"):
+        Rule(make_config(**after)).check(state_of(**before), SIZE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (OUTER, {"local_updates": 16, "outer_momentum": 0.5}),
+        ({**GRADIENTS, "optimizer": "adam"}, {**GRADIENTS, "optimizer": "adamw"}),
+        ({**OUTER, "outer_optimizer": "sgd"}, {**OUTER, "outer_momentum": 0.0}),
+    ],
+    ids=str,
+)
+def test_slots_that_mean_the_same_are_gone_on_with(before, after) -> None:
+    Rule(make_config(**after)).check(state_of(**before), SIZE)
+
+
+def test_a_state_that_does_not_say_what_its_slots_are_of_is_taken() -> None:
+    saved = dataclasses.replace(state_of(**OUTER), slots_of="")
+    Rule(make_config(**GRADIENTS, optimizer="rmsprop")).check(saved, SIZE)
 
 
 # One local update: gradients, for the optimizer of the configuration.

@@ -197,7 +197,12 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(coordinator):
     fitting = np.zeros(SIZE, np.float32)
     with pytest.raises(ValueError, match="it has 1 optimizer slots, this run needs 2"):
         store.restore(State(fitting, fitting, fitting, (fitting,), counters))
-    np.testing.assert_array_equal(store.state().online, initial())
+    other = (fitting, fitting), counters
+    with pytest.raises(ValueError, match="is of outer adam, and these flags want adam"):
+        store.restore(State(fitting, fitting, fitting, *other, slots_of="outer adam"))
+    held = store.state()
+    np.testing.assert_array_equal(held.online, initial())
+    assert held.slots_of == "adam"
     assert store.counters() == Counters(0, 0, 0, 0, 0)
 
 

@@ -113,4 +113,6 @@ def test_mistakes_are_one_line(
     with pytest.raises(SystemExit) as left:
         plot.main(["plot", str(runs), *words])
     assert left.value.code == 2
-    assert said in only_error(capsys.readouterr().err)
+    out, err = capsys.readouterr()
+    assert said in only_error(err)
+    assert out == ""

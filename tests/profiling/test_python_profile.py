@@ -3,11 +3,13 @@
 import marshal
 import pathlib
 import pstats
+import random
 import sys
 import threading
 
 import pytest
 
+from ps_dqn.profiling import python
 from ps_dqn.profiling.python import PythonProfile, table
 
 # Processes have one cProfile, which hears all threads.
@@ -64,7 +66,8 @@ def test_a_thread_is_recorded_from_here_to_there() -> None:
     assert calls(profile.content())["twice"] == 1
 
 
-def test_a_call_that_is_under_way_is_waited_for() -> None:
+def test_a_call_that_is_under_way_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "PATIENCE", 60.0)
     profile = PythonProfile()
     began, goes = threading.Event(), threading.Event()
 
@@ -92,8 +95,9 @@ def test_nothing_is_no_file() -> None:
 
 def test_a_table_names_the_functions_that_took_most(tmp_path: pathlib.Path) -> None:
     profile = PythonProfile()
+    mixed = random.Random(0).sample(range(20_000), 20_000)  # to sort takes much longer than to join
     for _ in range(5):
-        profile.call(twice, list(range(20_000)))
+        profile.call(twice, mixed)
     path = tmp_path / "worker-0.pstats"
     path.write_bytes(profile.content())
     total = pstats.Stats(str(path)).total_calls  # type: ignore[attr-defined]  # with what ends each record

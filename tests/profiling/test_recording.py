@@ -150,7 +150,7 @@ def test_nobody_asks_for_what_was_closed() -> None:
 
 
 def test_tensorflows_profiler_records_calls_by_name() -> None:
-    recorded = trace.Trace()
+    recorded = trace.Trace(most_seconds=600.0)  # TensorFlow's first operation may take long
     with trace.named("a call"):
         tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]))
     found = names(recorded.stop())
@@ -161,10 +161,8 @@ def test_tensorflows_profiler_records_calls_by_name() -> None:
 
 def test_tensorflows_profiler_ends_by_itself() -> None:
     recorded = trace.Trace(most_seconds=0.05)
-    deadline = time.monotonic() + 60
-    while not recorded.was_cut:
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
+    recorded._timer.join(60)  # it says that it ends before it does
+    assert recorded.was_cut
     with trace.named("a late call"):
         pass
     assert "a late call" not in names(recorded.stop())

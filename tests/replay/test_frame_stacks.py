@@ -12,9 +12,10 @@ import pytest
 from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.batch import Transitions
+from ps_dqn.replay.prioritized import Prioritized
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
-from ps_dqn.replay.samplers import Prioritized, Sampler, Uniform
+from ps_dqn.replay.samplers import Sampler, Uniform
 
 GAMMA = 0.9
 LARGE = 200_000  # bytes for compressed frames: more than is needed

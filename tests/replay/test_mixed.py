@@ -9,9 +9,10 @@ import pytest
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.batch import Transitions
 from ps_dqn.replay.mixed import Mixed
+from ps_dqn.replay.prioritized import Prioritized
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import Layout, Rows
-from ps_dqn.replay.samplers import NothingToDrawError, Prioritized, Sampler, Uniform
+from ps_dqn.replay.samplers import NothingToDrawError, Sampler, Uniform
 
 ENVS, BATCH = 2, 16
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ps_dqn.cluster.spec import Placement, on_this_machine
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.cluster.spec import Placement
 from ps_dqn.config import Config
 from ps_dqn.config.capacity import Item
 from ps_dqn.coordinator import start
@@ -15,8 +16,9 @@ from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
 from ps_dqn.replay.plan import Plan, make_sampler, plan_replay
+from ps_dqn.replay.prioritized import Prioritized
 from ps_dqn.replay.replay import Replay
-from ps_dqn.replay.samplers import Prioritized, Recent, Uniform
+from ps_dqn.replay.samplers import Recent, Uniform
 
 IMAGE = EnvironmentSpec((4, 20, 20), np.dtype(np.uint8), 3, None)
 VECTOR = EnvironmentSpec((4,), np.dtype(np.float32), 2, None)
@@ -212,11 +214,23 @@ def test_a_capacity_limits_compressed_frames_too() -> None:
 
 
 def test_files_of_another_environment_are_another_replay() -> None:
-    sources = {
-        plan(env_id=name, env_kwargs=kwargs).layout.source
-        for name, kwargs in [("A-v0", "{}"), ("B-v0", "{}"), ("A-v0", '{"size": 2}')]
-    }
-    assert len(sources) == 3
+    options = [
+        {"env_id": "A-v0"},
+        {"env_id": "B-v0"},
+        {"env_id": "A-v0", "env_kwargs": '{"size": 2}'},
+        {"env_id": "A-v0", "env_wrappers": "mine:Wrapper"},
+        {"env_id": "A-v0", "reward_clip": 1.0},
+        {"env_id": "A-v0", "reward_clip": 2.0},
+    ]
+    assert len({plan(**each).layout.source for each in options}) == len(options)
+
+
+def test_files_of_the_same_environment_are_the_same_replay() -> None:
+    texts = ['{"b": [1, 2], "size": 2}', '{"size":2,  "b":[1,2]}']
+    sources = [plan(env_id="A-v0", env_kwargs=text).layout.source for text in texts]
+    # As it was written before wrappers and clips were among it, so that such files are still used.
+    assert sources == ['A-v0 {"b": [1, 2], "size": 2}'] * 2
+    assert plan(env_id="A-v0").layout.source == "A-v0 {}"
 
 
 # Shares of what a worker may use.

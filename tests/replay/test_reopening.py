@@ -16,9 +16,9 @@ from support.replay_files import feed, make
 from ps_dqn.config.capacity import Item
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.batch import Sequences, Transitions
+from ps_dqn.replay.prioritized import Prioritized
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import TERMINATED, Rows
-from ps_dqn.replay.samplers import Prioritized
 
 ROOT = pathlib.Path(__file__).parents[2]
 

@@ -9,9 +9,10 @@ import pytest
 
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.budget import Contents
+from ps_dqn.replay.prioritized import Prioritized
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import Layout
-from ps_dqn.replay.samplers import Prioritized, Uniform
+from ps_dqn.replay.samplers import Uniform
 
 ROOT = pathlib.Path(__file__).parents[2]
 MIB = 2**20
@@ -87,11 +88,14 @@ import numpy as np
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import Layout, Rows
-from ps_dqn.replay.samplers import Prioritized, Uniform
+from ps_dqn.replay.prioritized import Prioritized
+from ps_dqn.replay.samplers import Uniform
 
 def resident():
+    # Without pages of files, as those of libraries, which the kernel takes back and reads again.
     with open("/proc/self/statm") as file:
-        return 4096 * int(file.read().split()[1])
+        _, pages, of_files, *_ = map(int, file.read().split())
+    return 4096 * (pages - of_files)
 
 def fill(envs, rows, steps, arena_bytes=0):
     everyone, ones = np.arange(envs), np.ones(envs)

@@ -54,6 +54,28 @@ def test_what_was_seen_of_the_environments_is_saved(tmp_path: pathlib.Path) -> N
     assert checkpoints.load(path).state.moments.tolist() == []
 
 
+def test_the_loss_scale_is_saved(tmp_path: pathlib.Path) -> None:
+    saved = dataclasses.replace(state(70), loss_scale=2**24)
+    path = Checkpoints(tmp_path, keep=3).save_newest(saved, seconds=1.0)
+    assert checkpoints.load(path).state.loss_scale == 2**24
+    # Those before had none.
+    with np.load(path) as data:
+        fields = {name: data[name] for name in data.files if name != "loss_scale"}
+    np.savez(path, **fields)
+    assert checkpoints.load(path).state.loss_scale == 0
+
+
+def test_what_the_slots_are_of_is_saved(tmp_path: pathlib.Path) -> None:
+    saved = dataclasses.replace(state(70), slots_of="outer nesterov")
+    path = Checkpoints(tmp_path, keep=3).save_newest(saved, seconds=1.0)
+    assert checkpoints.load(path).state.slots_of == "outer nesterov"
+    # Those before did not say.
+    with np.load(path) as data:
+        fields = {name: data[name] for name in data.files if name != "slots_of"}
+    np.savez(path, **fields)
+    assert checkpoints.load(path).state.slots_of == ""
+
+
 def test_nothing_saved_is_none(tmp_path: pathlib.Path) -> None:
     assert Checkpoints(tmp_path, keep=3).newest() is None
     assert Checkpoints(tmp_path, keep=3).best() is None
@@ -189,6 +211,19 @@ def test_has_checkpoint() -> None:
     assert not directory.has_checkpoint(path), "the best is nothing to resume from"
     held.save_newest(state(10), 0.0)
     assert directory.has_checkpoint(path)
+
+
+def test_training_has_begun_where_it_has_left_anything(tmp_path: pathlib.Path) -> None:
+    directory.create(tmp_path)
+    directory.new_identity(tmp_path)
+    assert not directory.has_begun(tmp_path)
+    held = Checkpoints(tmp_path / directory.CHECKPOINTS, keep=1)
+    best = held.save_best(state(10), 0.0, 1.0)
+    assert directory.has_begun(tmp_path)
+    best.unlink()
+    assert not directory.has_begun(tmp_path)
+    (tmp_path / directory.METRICS).write_text("env_steps\n")
+    assert directory.has_begun(tmp_path)
 
 
 @pytest.mark.usefixtures("in_tmp")

@@ -1,16 +1,11 @@
 """Writes that fail for a while: told once, counted, and made good."""
 
-import errno
-import os
 import pathlib
 
 import pytest
+from support.full_disk import FullDisk, full
 
 from ps_dqn.run.disk import Appended, Disk
-
-
-def full() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_write_that_fails_is_told_once_until_it_works_again() -> None:
@@ -35,21 +30,6 @@ def test_errors_that_are_not_the_disks_are_raised() -> None:
         Disk(print).write("rows", lambda: int("a mistake"))
 
 
-class FullDisk:
-    """`os.pwrite` with so much room left in all."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int):
-        self.room, self._write = room, os.pwrite
-        monkeypatch.setattr(os, "pwrite", self._pwrite)
-
-    def _pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
-        if not self.room:
-            full()
-        written = self._write(descriptor, data[: self.room], offset)
-        self.room -= written
-        return written
-
-
 def test_a_piece_is_written_whole_or_waits(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,4 +45,27 @@ def test_a_piece_is_written_whole_or_waits(
     file.write(b"fourth\n")
     assert path.read_bytes() == b"before\nfirst\nsecond\nthird\nfourth\n"
     file.close()
+    file.close()
+
+
+def test_only_lines_that_are_wanted_stay_and_that_takes_no_room(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(b"1\n2\n9\n3\nhalf")
+    file, disk = Appended(path), FullDisk(monkeypatch, room=0)
+    file.keep(lambda line: line.strip() < b"6")
+    assert path.read_bytes() == b"1\n2\n"
+    for line in (b"4\n", b"8\n", b"5\n"):
+        file.add(line)
+    file.keep(lambda line: line.strip() < b"6")
+    file.keep(lambda line: line != b"5\n")
+    with pytest.raises(OSError, match="No space"):
+        file.flush()
+    disk.room = 100
+    file.flush()
+    assert path.read_bytes() == b"1\n2\n3\n4\n"
+    file.keep(lambda line: line != b"4\n")
+    file.write(b"5\n")
+    assert path.read_bytes() == b"1\n2\n3\n5\n"
     file.close()

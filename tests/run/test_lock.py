@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from support import seen_by
 from support.command_lines import only_error
 from support.programs import inherited_environment
 
@@ -52,20 +53,43 @@ def test_second_process_is_refused_until_the_first_has_ended(tmp_path, holder) -
     holder.wait()
     directory.create(tmp_path)
     directory.create(tmp_path)  # again, as one that connects anew does
-    assert (tmp_path / lock.LOCK).read_text() == f"{os.getpid()} {socket.gethostname()}\n"
+    held = f"{os.getpid()} {socket.gethostname()} {lock.boot()}\n"
+    assert (tmp_path / lock.LOCK).read_text() == held
 
 
-def test_process_of_another_machine_is_waited_for(tmp_path, holder, monkeypatch, capsys) -> None:
-    (tmp_path / lock.LOCK).write_text("7 elsewhere\n")
+NAMESAKE = f"7 {socket.gethostname()} 00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (f"{NAMESAKE}", f"7 on {socket.gethostname()}"),  # as all coordinators of Kubernetes are
+        ("7 elsewhere 00000000-0000-0000-0000-000000000000", "7 on elsewhere"),
+        ("7 elsewhere", "7 on elsewhere"),  # an older version's
+    ],
+)
+def test_process_of_another_machine_is_waited_for(
+    tmp_path, holder, monkeypatch, capsys, written: str, shown: str
+) -> None:
+    (tmp_path / lock.LOCK).write_text(f"{written}\n")
     monkeypatch.setattr(lock, "OTHERS_SECONDS", 0.0)
-    with pytest.raises(UsageError, match="process 7 on elsewhere writes into it"):
+    seen_by.clock(monkeypatch, lock, sleep=lambda _: None)
+    with pytest.raises(UsageError, match=f"process {shown} writes into it"):
         lock.hold(tmp_path)
+    capsys.readouterr()
     monkeypatch.setattr(lock, "OTHERS_SECONDS", 60.0)
-    monkeypatch.setattr(lock.time, "sleep", lambda _: (holder.kill(), holder.wait()))
+    seen_by.clock(monkeypatch, lock, sleep=lambda _: (holder.kill(), holder.wait()))
     lock.hold(tmp_path)
-    assert capsys.readouterr().out == (
-        f"waiting for process 7 on elsewhere to let go of {tmp_path}\n"
-    )
+    assert capsys.readouterr().out == f"waiting for process {shown} to let go of {tmp_path}\n"
+
+
+def test_a_lease_of_nfs_is_outlasted() -> None:
+    assert lock.OTHERS_SECONDS > 90
+
+
+def test_a_machine_without_a_boot_id_goes_by_its_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(lock, "_BOOT", tmp_path / "nowhere")
+    assert lock.boot() == socket.gethostname()
 
 
 def test_forked_tasks_do_not_hold_it(tmp_path) -> None:
@@ -114,3 +138,15 @@ def test_it_is_seen_whether_a_run_goes_on(
     assert not lock.may_be_held(tmp_path / "nowhere")
     (tmp_path / lock.LOCK).write_text("7 elsewhere\n")
     assert lock.may_be_held(tmp_path)
+    (tmp_path / lock.LOCK).write_text(NAMESAKE)
+    assert not lock.may_be_held(tmp_path)  # of before this machine was started, and nobody's now
+    (tmp_path / lock.LOCK).write_text(f"{2**22 + 1} {socket.gethostname()}\n")
+    assert not lock.may_be_held(tmp_path)  # an older version's
+
+
+def test_one_of_another_machine_of_that_name_is_asked_for_by_its_lock(
+    holder: subprocess.Popen[str], tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / lock.LOCK).write_text(NAMESAKE)  # what is in it says nothing of who has it
+    assert lock.may_be_held(tmp_path)
+    assert lock.may_be_held(tmp_path), "to ask does not let go of it"

@@ -20,7 +20,9 @@ def state(updates: int, size: int) -> State:
     counters = Counters(updates // 2, updates, 8 * updates, 3, updates)
     moments = np.arange(4, dtype=np.int64)
     slots, waiting = tuple(vectors[3:5]), (vectors[5],)
-    return State(*vectors[:3], slots, counters, 2, waiting, moments, log=f'{{"id": {updates}}}')
+    log = f'{{"id": {updates}}}'
+    more = {"loss_scale": 2**updates, "slots_of": "adam"}
+    return State(*vectors[:3], slots, counters, 2, waiting, moments, log, **more)
 
 
 @pytest.fixture
@@ -39,6 +41,8 @@ def in_a_fork(body: Callable[[], None]) -> int:
 
 
 def same(found: State, wanted: State) -> None:
+    assert found.loss_scale == wanted.loss_scale
+    assert (found.slots_of, found.log) == (wanted.slots_of, wanted.log)
     for one, other in zip(found.as_arrays(), wanted.as_arrays(), strict=True):
         np.testing.assert_array_equal(one, other)
 

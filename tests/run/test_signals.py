@@ -22,8 +22,8 @@ def hang():
     lock = ctypes.CDLL(None).pthread_mutex_lock
     lock(mutex), lock(mutex)
 
-signals.SILENT_SECONDS, signals.LAST_SECONDS = {silent}, 0.1
-sign = [time.monotonic()]
+signals.SILENT_SECONDS, signals.LAST_SECONDS, signals.SAVE_SECONDS = {silent}, 0.1, {saving}
+sign = [{sign}]
 handler = signals.Signals(print, lambda: sign[0], lambda: {save})
 handler.watch()
 handler.on_stop(lambda: print("stopping", flush=True))
@@ -32,10 +32,15 @@ print("ready", flush=True)
 """
 
 
-def script(
-    body: str, silent: float = 0.2, hangup: str = "SIG_DFL", save: str = "''"
-) -> tuple[str, str]:
-    return "-c", HANGS.format(body=body, silent=silent, hangup=hangup, save=save)
+def script(body: str, **values: object) -> tuple[str, str]:
+    """A program that says that it is ready, and then does this.
+
+    Args:
+        body: statements.
+        **values: what else is in it, where it is not the usual one.
+    """
+    usual = {"silent": 0.2, "hangup": "SIG_DFL", "save": "''", "saving": 60.0}
+    return "-c", HANGS.format(body=body, **{**usual, "sign": "time.monotonic()", **values})
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_what_is_in_memory_is_saved_before_it_is_ended(processes: Processes) -> 
 
 @pytest.mark.parametrize("save", ["time.sleep(1000)", "1 / 0"])
 def test_a_run_is_ended_though_that_fails(processes: Processes, save: str) -> None:
-    running = processes.start(*script("hang()", save=save))
+    running = processes.start(*script("hang()", save=save, saving=0.5))
     running.line_with("ready")
     running.process.send_signal(signal.SIGTERM)
     assert running.ended() == START_AGAIN
@@ -70,7 +75,7 @@ def test_a_run_is_ended_though_that_fails(processes: Processes, save: str) -> No
 
 
 def test_a_run_that_lives_may_take_its_time_until_it_is_told_again(processes: Processes) -> None:
-    running = processes.start(*script("sign[0] = math.inf; hang()"))
+    running = processes.start(*script("hang()", sign="math.inf"))
     running.line_with("ready")
     running.process.send_signal(signal.SIGTERM)
     with pytest.raises(AssertionError, match="still runs"):

@@ -2,25 +2,46 @@
 
 import pathlib
 
-from support.processes import Processes
+from support.processes import Processes, Running
 
 
-def test_a_mistake_of_ours_leaves_its_trace_in_the_log_and_a_line_on_the_terminal(
-    processes: Processes, tmp_path: pathlib.Path
-) -> None:
-    log = tmp_path / "program.log"
+def broken(processes: Processes, log: pathlib.Path, **environment: str) -> Running:
+    """A program that says a line, prints another and breaks; it has ended."""
     program = (
         "import pathlib, sys; from ps_dqn.run import terminal; "
         f"terminal.say(terminal.redirect_to(pathlib.Path({str(log)!r})), 'begun'); "
         "print('chatter'); [][3]"
     )
-    broken = processes.start("-c", program)
-    assert broken.ended(60) == 1
-    assert broken.lines == [
-        "begun",
-        f"error: stopped by a mistake in the program: IndexError: list index out of range; "
-        f"see {log}",
-    ]
+    running = processes.start("-c", program, **environment)
+    assert running.ended() == 1
+    return running
+
+
+def said_of(log: pathlib.Path) -> list[str]:
+    """What it says where this is its log, which is checked."""
     text = log.read_text()
     assert "chatter" in text
     assert "Traceback" in text
+    mistake = "stopped by a mistake in the program: IndexError: list index out of range"
+    return ["begun", f"error: {mistake}; see {log}"]
+
+
+def test_a_mistake_of_ours_leaves_its_trace_in_the_log_and_a_line_on_the_terminal(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    log = tmp_path / "logs" / "program.log"  # whose folder is made
+    running = broken(processes, log)
+    assert running.lines == said_of(log)
+
+
+def test_a_log_that_cannot_be_written_is_a_temporary_file(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    # Even root cannot write below a regular file.
+    (tmp_path / "file").touch()
+    (tmp_path / "temporary").mkdir()
+    log = tmp_path / "file" / "program.log"
+    running = broken(processes, log, TMPDIR=str(tmp_path / "temporary"))
+    [written] = (tmp_path / "temporary").iterdir()
+    assert running.lines == said_of(written)
+    assert (written.name.startswith("program-"), written.suffix) == (True, ".log")

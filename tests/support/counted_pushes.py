@@ -19,7 +19,7 @@ from ps_dqn.config import Config, Learning, ParameterServer
 from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import ParameterClient, Parameters
+from ps_dqn.worker.pushes.parameter_client import ParameterClient, Parameters
 
 PUSHES = 4  # of a closure
 # Every server holds as many numbers: see `part_of`.

@@ -10,6 +10,22 @@ from support.programs import ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "k8s/README.md"]
 DOCUMENTS += [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+# Those whose commands are done one after the other, each with what the last one has left.
+FOLLOWED = ("commands.md", "distillation.md", "export.md", "looking.md", "pruning.md")
+FOLLOWED += ("running.md", "watching.md", "your-environment.md")
+# Those that start the tasks of several machines.
+CLUSTERS = ("README.md", "all-reduce.md", "ape-x.md", "seed.md")
+# What makes a training short, whatever it is of.
+SHORT = (
+    *("--num_workers=1", "--num_envs=4", "--local_updates=2", "--min_replay_size=64"),
+    *("--replay_capacity=1000", "--batch_size=8", "--eval_episodes=1", "--confirm_episodes=0"),
+    *("--total_env_steps=400", "--eval_period=200"),
+)
+# What stands for a package of the reader's.
+MY_ENV = """
+from gymnasium.envs.classic_control import CartPoleEnv as Corridor
+from support.wrapped import Doubled as Scaled
+"""
 # In the way of reading a command as a program would be given it.
 ELLIPSIS = "…"
 _BLOCK = re.compile(r"^ *```console\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -45,6 +61,14 @@ class Shown(NamedTuple):
             modules = {each.module: each.word for each in commands.PROGRAMS}
             return modules.get(words[2], words[2]), words[3:]
         return None
+
+    @property
+    def is_training(self) -> bool:
+        """A training that needs nothing else: neither other machines nor files."""
+        word, _ = self.program or ("", [])
+        needs = (ELLIPSIS, "_hosts=", "--demonstrations=")
+        is_alone = not self.refused and not any(each in self.text for each in needs)
+        return self.is_block and word == "train" and is_alone
 
 
 def all_shown() -> list[Shown]:
@@ -83,3 +107,5 @@ def folder_of_examples(folder: pathlib.Path) -> None:
     """Puts what the documents' commands import or read beside where they run."""
     for path in (ROOT / "docs").glob("*.py"):
         (folder / path.name).write_text(path.read_text())
+    (folder / "my_package").mkdir()
+    (folder / "my_package" / "my_env.py").write_text(MY_ENV)

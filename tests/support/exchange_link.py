@@ -7,7 +7,7 @@ from ps_dqn.config import Config
 from ps_dqn.config.run import WIRE_DTYPES
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import ParameterClient
+from ps_dqn.worker.pushes.parameter_client import ParameterClient
 from support.numpy_vectors import make_shard
 
 SIZE = 1000  # over three servers 334, 333 and 333; none is a multiple of 256
@@ -72,7 +72,7 @@ class Link:
         return np.concatenate([shard.checkpoint().online for shard in self.shards])
 
     def residual(self) -> np.ndarray:
-        return self.exchange._residual
+        return self.exchange.packing.residual
 
 
 def vector(seed: int = 0, size: int = SIZE) -> np.ndarray:

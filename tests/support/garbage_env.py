@@ -6,7 +6,7 @@ must not: whatever pushes in their process as worker 3 would push garbage from t
 
 import numpy as np
 
-from ps_dqn.worker.parameter_client import ParameterClient
+from ps_dqn.worker.pushes.parameter_client import ParameterClient
 
 WORKER = 3
 _generator = np.random.default_rng(0)

@@ -8,6 +8,8 @@ import gymnasium
 import numpy as np
 
 STEPS_BEFORE = 500
+# When environments of this process have begun to hang (`time.monotonic()`).
+since: list[float] = []
 
 
 class Hanging(gymnasium.Env):
@@ -30,11 +32,13 @@ class Hanging(gymnasium.Env):
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self._steps += 1
         if self._steps > STEPS_BEFORE and self._takes_the_mark():
+            since.append(time.monotonic())
             time.sleep(10_000)
         return self._observe(), 1.0, self._steps % 10 == 0, False, {}
 
     def _hang(self, where: str) -> None:
         if where == self._hangs_in:
+            since.append(time.monotonic())
             time.sleep(10_000)
 
     def _takes_the_mark(self) -> bool:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ps_dqn.replay.samplers import Candidates, Prioritized, Sampler
+from ps_dqn.replay.prioritized import Prioritized
+from ps_dqn.replay.samplers import Candidates, Sampler
 
 Item = tuple[int, int]  # environment and number
 

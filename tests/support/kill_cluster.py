@@ -18,9 +18,10 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.cluster import server
-from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
-from ps_dqn.coordinator import connection
-from ps_dqn.coordinator.dispatch import LOST, Schedule
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions
+from ps_dqn.coordinator.connecting import connection
+from ps_dqn.coordinator.scheduling.dispatch import LOST, Schedule
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire import bridge, failures
 from ps_dqn.wire.messages import PullRequest
@@ -179,7 +180,7 @@ class Killer:
         # Else those who come next do it.
         if self._random.random() < 0.5:
             # At once, but that a server may still be answering a dead worker's last call.
-            until(caught_up, 10, "the servers to agree with no worker alive")
+            until(caught_up, 60, "the servers to agree with no worker alive")
         for worker in range(NUM_WORKERS):
             self._start(worker)
 

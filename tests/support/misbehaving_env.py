@@ -5,6 +5,7 @@ An observation is [number of the episode, step in it], so it tells what belongs 
 
 import itertools
 import os
+import sys
 import time
 from typing import Any
 
@@ -19,14 +20,24 @@ _episodes = itertools.count(1)
 
 
 class Misbehaving(gymnasium.Env):
-    """Episodes of ten steps, each of which pays 1, until it fails as `how` says."""
+    """Episodes of so many steps, each of which pays 1, until it fails as `how` says."""
 
     observation_space = SPACE
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, how: str = "", at: int = 7, resets: int = 0, offset: float = 0.0):
-        """Fails in step `at` of an object's life, and in every `resets`-th reset."""
-        self._offset = offset
+    def __init__(
+        self,
+        how: str = "",
+        at: int = 7,
+        resets: int = 0,
+        offset: float = 0.0,
+        goes_on: bool = False,
+        length: int = LENGTH,
+    ):
+        """Fails in step `at` of an object's life, or from it on; and in every `resets`-th reset."""
+        if how == "leaves at once":
+            sys.exit(3)
+        self._offset, self._goes_on, self._length = offset, goes_on, length
         self._how, self._at, self._resets = how, at, resets
         self._steps = self._begun = self._episode = self._time = 0
 
@@ -45,7 +56,7 @@ class Misbehaving(gymnasium.Env):
         self._time += 1
         observation: Any = self._observe()
         reward: Any = 1.0
-        if self._steps == self._at:
+        if self._steps == self._at or (self._goes_on and self._steps > self._at):
             match self._how:
                 case "raises":
                     raise ValueError(f"action {action} is one too many")
@@ -59,11 +70,13 @@ class Misbehaving(gymnasium.Env):
                     observation = observation[:1]
                 case "no observation":
                     observation = None
+                case "leaves":
+                    sys.exit(3)
                 case "exits":
                     os._exit(3)
                 case "hangs":
                     time.sleep(10_000)
-        return observation, reward, self._time == LENGTH, False, {}
+        return observation, reward, self._time == self._length, False, {}
 
     def _observe(self) -> np.ndarray:
         return np.array([self._episode + self._offset, self._time], np.float32)

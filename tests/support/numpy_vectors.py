@@ -4,6 +4,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.pruning import Pruning
 from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.rule import Numbers, Rule
 from ps_dqn.parameter_server.shard import Shard
@@ -53,6 +54,11 @@ class NumpyVectors:
         self._online, self._target, self._average = map(renewed, vectors)
         self._slots = [np.zeros_like(slot) for slot in self._slots]
 
+    def keep(self, kept: np.ndarray) -> None:
+        vectors = (self._online, self._target, self._average)
+        self._online, self._target, self._average = (each * kept for each in vectors)
+        self._slots = [slot * kept for slot in self._slots]
+
     def online(self) -> np.ndarray:
         return self._online
 
@@ -82,7 +88,9 @@ def make_shard(
     initial: np.ndarray,
     normalizing: Normalizing | None = None,
     resets: Resets | None = None,
+    pruning: Pruning | None = None,
 ) -> Shard:
     """A shard of NumPy arrays."""
-    held = NumpyVectors(config, initial)
-    return Shard(config, session, num_ps, num_workers, held, normalizing, resets)
+    held = NumpyVectors(config, initial if pruning is None else pruning.mask.only(initial))
+    others = {"resets": resets, "pruning": pruning}
+    return Shard(config, session, num_ps, num_workers, held, normalizing, **others)

@@ -12,13 +12,14 @@ import sys
 import numpy as np
 
 from ps_dqn.cluster import in_process
-from ps_dqn.cluster.spec import Placement, on_this_machine
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.cluster.spec import Placement
 from ps_dqn.config import Config
-from ps_dqn.coordinator import connection
+from ps_dqn.coordinator.connecting import connection
 from ps_dqn.parameter_server.host import ParameterHost
 from ps_dqn.wire import bridge
 from ps_dqn.worker.calls import Tickets
-from ps_dqn.worker.closures import read_report
+from ps_dqn.worker.graph.closures import read_report
 from ps_dqn.worker.host import WorkerHost
 from support.small import make_closures
 

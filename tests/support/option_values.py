@@ -11,7 +11,7 @@ OPTIONS: list[tuple[configuration.Group, dataclasses.Field]] = [
 FIELDS = {field.name: field for _, field in OPTIONS}
 DEFAULTS = {name: field.default for name, field in FIELDS.items()}
 
-# Where a good value that is not the default cannot be worked out from the default.
+# Good values that are not the default and do not follow from it.
 NOT_DEFAULT: dict[str, Any] = {
     "pushes_per_closure": 9,
     "demonstrations": "shown.npz",
@@ -23,13 +23,16 @@ NOT_DEFAULT: dict[str, Any] = {
     "num_envs_per_worker": 16,
     "network": "impala",
     "hidden_sizes": (7, 5),
+    "precision": "float16",
     "optimizer": "sgd",
     "learning_rate_schedule": "exponential",
-    "epsilon_schedule": "cosine",
+    **{"epsilon_schedule": "cosine", "epsilon_decay_steps": 7_000},
     "replay_capacity": 60_000,
     "replay_memory": "500MB",
     "recency_eta": 0.95,
     "reset_period": 100_000,
+    "pruning_start": "5%",
+    "pruning_end": "50%",
     "gamma_start": 0.25,
     "target_return": -12.5,
     "confirm_episodes": 30,
@@ -52,7 +55,9 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
     ("munchausen", True): {"double_dqn": False},
     ("replay_compression", "lz4"): {"replay_memory": "1GiB"},
     ("anneal_updates", 20_000): {"n_step_start": 1},
+    ("topology", "apex"): {"replay": "prioritized"},
     ("replay", "rollout"): ROLLOUT,
+    ("strategy", "all_reduce"): {"local_updates": 1},
     ("algorithm", "a3c"): A3C,
     # All that it needs: they ask for each other.
     ("v_trace", True): A3C,
@@ -60,13 +65,19 @@ GOES_WITH: dict[tuple[str, Any], dict[str, Any]] = {
 NOT_NORMALIZED = {"normalize_observations": "auto", "normalize_returns": "auto"}
 NO_TRACES = {"traces": "none"}
 NO_RESETS = {"reset_period": 0}
+LOCAL = {"topology": "local"}
 ONLINE = {"demonstrations": "", "offline": False, "demonstration_loss": 0.0, "branching": False}
 BY_VALUES = {"algorithm": "dqn"}
+AS_IT_LEARNS = {"acting_precision": "same"}
+SERVED = {"strategy": "parameter_server"}
+PLAIN = AS_IT_LEARNS | LOCAL
+PLAIN_VALUES = PLAIN | BY_VALUES
+IN_8_BITS = {"precision": "float32", "noisy": False, "spectral_norm": False}
 # Together, these experiments have every option with a value that is not its default: what each
 # says first, for there are options that do not go together.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "traces": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
@@ -76,7 +87,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "synchronous": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -88,7 +99,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "robust": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -100,7 +111,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "munchausen": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -111,7 +122,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "iqn",
     },
     "categorical": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -123,18 +134,22 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "munchausen": False,
     },
     "histogram": {
+        **IN_8_BITS,
+        **LOCAL,
         **BY_VALUES,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
         **NOT_NORMALIZED,
+        "pruning": "rigl",
+        "push_top_k": 1.0,
         "loss": "huber",
         "optimizer": "adamw",
         "value_distribution": "hl_gauss",
         "munchausen": False,
     },
     "demonstrated": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         "branching": False,
         "optimizer": "sgd",
@@ -145,7 +160,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "offline": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         **NOT_NORMALIZED,
         "value_rescaling": False,
@@ -157,7 +172,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "value_distribution": "none",
     },
     "rollout": {
-        **BY_VALUES,
+        **PLAIN_VALUES,
         **NO_TRACES,
         **ONLINE,
         **NOT_NORMALIZED,
@@ -177,6 +192,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "replay_files": False,
     },
     "policy": {
+        **PLAIN,
         **NO_TRACES,
         **NO_RESETS,
         **ONLINE,
@@ -196,6 +212,47 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "replay_memory": "",
         "replay_compression": "none",
         "replay_files": False,
+    },
+    "apex": {
+        **AS_IT_LEARNS,
+        **BY_VALUES,
+        **NO_TRACES,
+        **NO_RESETS,
+        **ONLINE,
+        **NOT_NORMALIZED,
+        "aggregation": "async",
+        "replay": "prioritized",
+        "overlap": "auto",
+        "anneal_updates": DEFAULTS["anneal_updates"],
+        "n_step_start": 0,
+        "gamma_start": 0.0,
+        "recurrent_size": 0,
+        "value_distribution": "none",
+        "value_rescaling": False,
+        "munchausen": False,
+    },
+}
+EXPERIMENTS["seed"] = EXPERIMENTS["apex"] | {"topology": "seed", "overlap": "on"}
+EXPERIMENTS = {
+    **{name: SERVED | {"pruning": "none"} | first for name, first in EXPERIMENTS.items()},
+    # As in rounds, without what is about servers.
+    "all_reduce": {
+        **EXPERIMENTS["synchronous"],
+        "strategy": "all_reduce",
+        "pruning": "none",
+        "local_updates": 1,
+        "replay": "prioritized",
+        "aggregation": "auto",
+        "backup_workers": 0,
+        "max_staleness": None,
+        "outer_optimizer": "nesterov",
+        "outer_learning_rate": None,
+        "outer_momentum": None,
+        "staleness_decay": 0.0,
+        "staleness_cutoff": 0,
+        "push_wire_dtype": "float32",
+        "push_top_k": 1.0,
+        "ps_timeout": DEFAULTS["ps_timeout"],
     },
 }
 

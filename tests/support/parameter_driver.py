@@ -11,7 +11,7 @@ from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.state import Segment
 from ps_dqn.wire import bridge, messages
 from ps_dqn.wire.messages import Kind, PullRequest, PushHeader, Verdict
-from ps_dqn.worker.parameter_client import ParameterClient, Parameters
+from ps_dqn.worker.pushes.parameter_client import ParameterClient, Parameters
 
 SIZE = 10  # not a multiple of 3
 EPSILON = 1e-4
@@ -71,8 +71,10 @@ class Driver:
         self.push_graph = self.trace(
             lambda header, *packed: self.store.push(header, packed), *self._message_specs
         )
-        self.freeze = self.trace(self.store.freeze)
-        self.pull_frozen = self.trace(lambda: self.store.pull_frozen(after=tf.constant(0)))
+        self.freeze = self.trace(lambda: self.store.freeze().counters)
+        self.pull_frozen = self.trace(
+            lambda: self.store.pull_frozen(after=tf.constant(0), brought=tf.zeros([0]))
+        )
 
     def pull(self, worker: int = 0) -> Parameters:
         exchange = self._workers[worker]

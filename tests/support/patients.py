@@ -56,6 +56,7 @@ def patient(
     state: str = "finished",
     failure_file: str = "",
     last_words: str = "",
+    can_go_on: bool = True,
     dormant_units: float = math.nan,
     **summary: Any,
 ) -> Patient:
@@ -74,6 +75,7 @@ def patient(
         state,
         last_words,
         failure_file,
+        can_go_on,
         dormant_units,
     )
 

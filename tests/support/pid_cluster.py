@@ -10,14 +10,8 @@ import signal
 import sys
 
 from ps_dqn.cluster import lifeline, local, server
-from ps_dqn.cluster.spec import (
-    ClusterSpec,
-    Placement,
-    Task,
-    TaskOptions,
-    from_tf_config,
-    on_this_machine,
-)
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions, from_tf_config
 
 
 def serve(spec: ClusterSpec, task: Task) -> None:
@@ -31,7 +25,7 @@ def serve(spec: ClusterSpec, task: Task) -> None:
 def main(logs: pathlib.Path) -> dict[str, int]:
     import tensorflow as tf
 
-    from ps_dqn.coordinator import connection
+    from ps_dqn.coordinator.connecting import connection
     from ps_dqn.wire import bridge
 
     worker = Task("worker", 0)

@@ -32,21 +32,16 @@ def until(found: Callable[[], Found], seconds: float, what: str) -> Found:
     return value
 
 
-def later(seconds: float) -> Callable[[], bool]:
-    """What becomes true after so long: for a test of what happens if nothing does."""
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() > end
-
-
 def stop(pid: int) -> None:
     """Stops a process; returns when none of its threads runs any more."""
     os.kill(pid, signal.SIGSTOP)
 
-    def stands_still() -> bool:
-        stats = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
-        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+    def states() -> Iterator[str]:
+        for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):  # the thread has ended meanwhile
+                yield path.read_text().rpartition(")")[2].split()[0]
 
-    until(stands_still, 30, f"process {pid} to stop")
+    until(lambda: set(states()) == {"T"}, 60, f"process {pid} to stop")
 
 
 def accepts(address: str) -> bool:
@@ -111,11 +106,11 @@ class Running:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def line_with(self, text: str, seconds: float = 60.0) -> str:
+    def line_with(self, text: str, seconds: float = 240.0) -> str:
         """The first line with this text, once it is there."""
         return self._line(lambda line: text in line, seconds, repr(text))
 
-    def trains(self, seconds: float) -> str:
+    def trains(self, seconds: float = 240.0) -> str:
         """The first line that tells of updates; earlier ones tell what tasks are at."""
         return self._line(re.compile(r" updates +[1-9].* updates/s ").search, seconds, "updates")
 
@@ -133,7 +128,7 @@ class Running:
         """How many lines so far have this text."""
         return sum(text in line for line in list(self.lines))
 
-    def ended(self, seconds: float = 60.0) -> int:
+    def ended(self, seconds: float = 240.0) -> int:
         """The exit code, once the process has ended and its output is read."""
         try:
             code = self.process.wait(seconds)
@@ -143,14 +138,13 @@ class Running:
         return code
 
     def close(self) -> None:
-        self.process.wait(5.0)
-        self._reader.join(5.0)
+        self.ended()
         assert self.process.stdout is not None
         self.process.stdout.close()
 
     def _end(self) -> str:
         """What is known of an end that nobody expected: exit code, output, the end of its log."""
-        said = f"exit code {self.process.wait(5.0)}, after\n{self.text}"
+        said = f"exit code {self.process.wait(60.0)}, after\n{self.text}"
         where = "run directory "
         folder = next((line[len(where) :] for line in self.lines if line.startswith(where)), "")
         log = pathlib.Path(folder, "logs", "coordinator.log")

@@ -4,14 +4,14 @@ import random
 
 import numpy as np
 
-from ps_dqn.coordinator import recovery
+from ps_dqn.coordinator.keeping import recovery
 from ps_dqn.parameter_server import standing
 from ps_dqn.state import State
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, Verdict
 from ps_dqn.worker.calls import Rejoin
-from ps_dqn.worker.parameter_client import ParameterClient, Parameters
-from ps_dqn.worker.recovery import Recovery
+from ps_dqn.worker.pushes.parameter_client import ParameterClient, Parameters
+from ps_dqn.worker.pushes.recovery import Recovery
 from ps_dqn.worker.tally import Tally
 from support.several_servers import SIZE, Servers
 
@@ -67,7 +67,10 @@ class Fleet:
         self.most = most  # pushes of each worker
         servers, config = self.stations.servers, self.stations.servers.config
         self.clients = [
-            ParameterClient(config.parameter_server, 1, i, servers.sizes, True, config.resets)
+            ParameterClient(
+                *(config.parameter_server, 1, i, servers.sizes, True, config.resets),
+                prunes=config.pruning.is_on,
+            )
             for i in range(num_workers)
         ]
         self.sides = [Recovery(client, Tally(), 1) for client in self.clients]
@@ -108,7 +111,7 @@ class Fleet:
         heard = self.stations.servers.tallies()[0]["version"]
         session = 1 + self.losses
         self.stations.begin(session, state)
-        rejoin = Rejoin(session, self.stations.log_id, "run", "", ())
+        rejoin = Rejoin(session, self.stations.log_id, "run", "", (), 1)
         is_synchronous = self.stations.servers.config.parameter_server.is_synchronous
         recovered = recovery.push_again(self.stations, self, state, rejoin, is_synchronous, heard)
         assert recovered.first_ticket <= self.next_ticket
@@ -142,7 +145,7 @@ class Fleet:
                 return
             yield "pulled"
             vector = self._learn(worker, pulled.online)
-            header, packed = client.pack(vector, Kind.APPLIED, 2, 16, 1, 0.1)
+            header, packed = client.pack(vector, Kind.APPLIED, 2, 16, 1, 0.1, growth=-vector)
             self.made[worker] += 1
             lacking = []
             yield "packed"

@@ -1,9 +1,13 @@
 """What tests of remote tasks start, and a small run of them that does not end by itself."""
 
+from ps_dqn.cluster.spec import ClusterSpec
+
 MODULES = {
     "chief": "ps_dqn.coordinator",
     "ps": "ps_dqn.parameter_server",
+    "replay": "ps_dqn.replay_server",
     "worker": "ps_dqn.worker",
+    "actor": "ps_dqn.actor",
 }
 ENDLESS = (
     "--target_return=inf",
@@ -14,3 +18,13 @@ ENDLESS = (
     "--hidden_sizes=16,16",
     "--jit_compile=none",
 )
+
+
+def hosts(spec: ClusterSpec) -> tuple[str, ...]:
+    """The flags that tell a task of SEED where all of them are."""
+    return (
+        f"--chief_host={spec.chief}",
+        f"--ps_hosts={','.join(spec.ps)}",
+        f"--worker_hosts={','.join(spec.workers)}",
+        f"--actor_hosts={','.join(spec.actors)}",
+    )

@@ -10,13 +10,14 @@ import numpy as np
 from rich.console import Console
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator.dispatch import Outcome
+from ps_dqn.coordinator.keeping.saving import Saving
+from ps_dqn.coordinator.keeping.snapshots import Snapshots
 from ps_dqn.coordinator.loop import Training
-from ps_dqn.coordinator.saving import Saving
-from ps_dqn.coordinator.snapshots import Snapshots
-from ps_dqn.coordinator.task_failures import TaskFailures
-from ps_dqn.coordinator.tasks import Tasks
+from ps_dqn.coordinator.scheduling.dispatch import Outcome
+from ps_dqn.coordinator.supervision.task_failures import TaskFailures
+from ps_dqn.coordinator.supervision.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.disk import Disk
 from ps_dqn.state import Counters, State
 from ps_dqn.telemetry.display import PlainDisplay
 from ps_dqn.telemetry.figures import RunFigures
@@ -40,7 +41,8 @@ class ScriptedRun:
         self.num_evaluations = self._num_frozen = 0
         self.tickets: list[Tickets] = []  # of all training closures
         self.train = self.freeze = None
-        self.session = 1
+        self.session, self.is_busy = 1, True
+        self.keeps_frozen, self.holder = True, "the script"
 
     # Of the closures.
 
@@ -86,6 +88,10 @@ class ScriptedRun:
         """Parameters that say how many were frozen before, themselves included."""
         return np.full(3, self._num_frozen, np.float32)
 
+    def is_newest(self, frozen: object) -> bool:
+        """Every worker has what the others have."""
+        return True
+
     def ledgers(self) -> list[dict[str, Any]]:
         return [{"bytes_in": 1, "bytes_out": 1, "staleness": {}}]
 
@@ -98,10 +104,11 @@ def training(
     num_workers: int = 1,
 ) -> Training:
     """The loop over such a run; checkpoints are left in the folder."""
-    names = ("add", "add_workers", "add_staleness", "flush", "close")
+    names = ("add", "add_workers", "add_staleness", "flush")
     writers: Any = types.SimpleNamespace(**dict.fromkeys(names, lambda *_: None))
     vitals = Vitals(RunFigures.planned(config, num_workers))
-    observer = Observer(vitals, PlainDisplay(Console(quiet=True), 60.0), writers)
+    display = PlainDisplay(Console(quiet=True), 60.0)
+    observer = Observer(vitals, display, writers, Disk(print))
     parts: list[Any] = [scripted, scripted, scripted]
     store: Any = scripted
     period = config.run.checkpoint_period

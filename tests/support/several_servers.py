@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from ps_dqn.parameter_server import resets
+from ps_dqn.parameter_server import pruning, resets
 from ps_dqn.parameter_server.normalizing import Normalizing
+from ps_dqn.parameter_server.pruning import Pruning
 from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.wire import messages
+from ps_dqn.wire.masks import NO_GROWTH
 from ps_dqn.wire.messages import Kind, Verdict
-from ps_dqn.worker.parameter_client import NOTHING_SEEN, ParameterClient
+from ps_dqn.worker.pushes.parameter_client import NOTHING_SEEN, ParameterClient
 from support.numpy_vectors import make_shard
 from support.single_server import SESSION, make_config
 
@@ -41,6 +43,7 @@ class Servers:
                 part,
                 Normalizing(num_moments, has_returns, int(start)),
                 self._resets(segments, initial, int(start), len(part)),
+                self._pruning(segments, int(start), len(part)),
             )
             for part, start in zip(np.split(initial, starts[1:-1]), starts, strict=False)
         ]
@@ -49,9 +52,14 @@ class Servers:
         found = resets.cut(segments, initial, (start, start + size))
         return Resets(self.config, start, size, *found)
 
+    def _pruning(self, segments, start: int, size: int) -> Pruning:
+        layers = pruning.layers(self.config, segments, (start, start + size))
+        return Pruning(self.config, start, size, layers)
+
     def connect(self, worker: int) -> ParameterClient:
         whose = self.config.parameter_server, SESSION, worker, self.sizes
-        return ParameterClient(*whose, resets=self.config.resets)
+        begins = {"resets": self.config.resets, "prunes": self.config.pruning.is_on}
+        return ParameterClient(*whose, **begins)
 
     def pull(self, exchange: ParameterClient):
         requests = exchange.requests()
@@ -70,9 +78,14 @@ class Servers:
             shard.follow(verdict)
 
     def push(
-        self, exchange: ParameterClient, pushed, kind: Kind = Kind.APPLIED, seen=NOTHING_SEEN
+        self,
+        exchange: ParameterClient,
+        pushed,
+        kind: Kind = Kind.APPLIED,
+        seen=NOTHING_SEEN,
+        growth=NO_GROWTH,
     ) -> Verdict:
-        header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1, seen)
+        header, packed = exchange.pack(pushed, kind, 2, 16, 1, 0.1, seen, growth)
         verdict = self.decide(header, self.stage(header, packed))
         self.follow(verdict)
         return messages.unpack(Verdict, verdict)

@@ -52,9 +52,9 @@ class Server:
         message = messages.pack_vector(np.asarray(pushed, np.float32), "float32")
         return messages.unpack(Verdict, self.shard.push(messages.pack(header), message))
 
-    def pull(self, worker=0, target_version=-1, session=SESSION):
+    def pull(self, worker=0, target_version=-1, session=SESSION, is_pressing=0):
         """Header, online and target; the last two are empty where they were not sent."""
-        request = PullRequest(session, worker, target_version)
+        request = PullRequest(session, worker, target_version, is_pressing)
         message = self.shard.pull(messages.pack(request))
         values = message[messages.HEADER :].view(np.float32)
         size = -(-len(start()) * 4 // 64) * 16

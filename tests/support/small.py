@@ -7,13 +7,14 @@ import secrets
 from rich.console import Console
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator import dispatch
+from ps_dqn.coordinator.keeping.saving import Saving
+from ps_dqn.coordinator.keeping.snapshots import Snapshots
 from ps_dqn.coordinator.loop import Training
-from ps_dqn.coordinator.saving import Saving
-from ps_dqn.coordinator.snapshots import Snapshots
-from ps_dqn.coordinator.task_failures import TaskFailures
-from ps_dqn.coordinator.tasks import Tasks
+from ps_dqn.coordinator.scheduling import dispatch
+from ps_dqn.coordinator.supervision.task_failures import TaskFailures
+from ps_dqn.coordinator.supervision.tasks import Tasks
 from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.disk import Disk
 from ps_dqn.telemetry.display import PlainDisplay
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
@@ -28,7 +29,8 @@ def make_closures(config, num_ps: int, num_workers: int):
     """
     from ps_dqn import environments, networks
     from ps_dqn.parameter_server.store import ParameterStore
-    from ps_dqn.worker.closures import Closures
+    from ps_dqn.worker.graph import behaviour
+    from ps_dqn.worker.graph.closures import Closures
 
     environment = environments.describe(config.environment)
     network = networks.build(config.network, config.value, environment, config.run.seed)
@@ -36,7 +38,8 @@ def make_closures(config, num_ps: int, num_workers: int):
     store.create("run", network.initial, num_moments=network.num_moments, segments=network.segments)
     # Workers go on with the environments and the replay of a run that they know.
     run_id = secrets.token_hex(4)
-    return store, Closures(config, environment, store, network, run_id)
+    acts = behaviour.make(config, environment, network)
+    return store, Closures(config, environment, store, network, acts, run_id)
 
 
 SMALL = {
@@ -66,9 +69,9 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     store, closures = make_closures(config, num_ps=3, num_workers=2)
     schedule = dispatch.Schedule(coordinator, most=7, in_order=False)
     (folder / "tensorboard").mkdir(exist_ok=True)
-    writers = Writers(folder, store.counters())
     display = PlainDisplay(Console(quiet=True), 60.0)
-    observer = Observer(Vitals(RunFigures.planned(config, 2)), display, writers)
+    writers, vitals = Writers(folder), Vitals(RunFigures.planned(config, 2))
+    observer = Observer(vitals, display, writers, Disk(print))
     period = config.run.checkpoint_period
     saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)
     try:

@@ -101,4 +101,4 @@ def learn(
         *map(tf.constant, (given.online, given.target, given.slots, *numbers, seed)),
         type(given.batch)(*map(tf.constant, given.batch)),
     )
-    return Learned(*(each.numpy() for each in learned))
+    return Learned(*map(np.asarray, learned))

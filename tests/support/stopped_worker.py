@@ -9,7 +9,8 @@ import signal
 import sys
 
 from ps_dqn.cluster import local, server
-from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions, on_this_machine
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions
 
 CLOSURES = 3
 
@@ -21,8 +22,8 @@ def serve(spec: ClusterSpec, task: Task) -> None:
 def main(logs: pathlib.Path) -> int:
     import tensorflow as tf
 
-    from ps_dqn.coordinator import connection
-    from ps_dqn.coordinator.dispatch import Schedule
+    from ps_dqn.coordinator.connecting import connection
+    from ps_dqn.coordinator.scheduling.dispatch import Schedule
 
     spec = on_this_machine(num_ps=1, num_workers=2)
     role = local.Role("support.stopped_worker", (), serve)

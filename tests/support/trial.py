@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ps_dqn.cluster import spec as cluster_spec
+from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from support import processes as real
 from support.held import held_by
@@ -214,7 +214,7 @@ class Trial:
     def _addresses(self, exit_stack: contextlib.ExitStack) -> ClusterSpec:
         """Of tasks that others start."""
         if not self._scenario.is_apart:
-            return cluster_spec.on_this_machine(self._scenario.servers, 2)
+            return ports.on_this_machine(self._scenario.servers, 2)
         network = exit_stack.enter_context(contextlib.closing(Network()))
         self.places = Places(network, self._scenario.servers, 2)
         return self.places.spec

@@ -11,6 +11,12 @@ def mlp(observation_shape: tuple[int, ...], num_outputs: int) -> keras.Model:
     return keras.Model(inputs, keras.layers.Dense(num_outputs)(x))
 
 
+def ends_in_float32(observation_shape: tuple[int, ...], num_outputs: int) -> keras.Model:
+    inputs = keras.Input(observation_shape)
+    x = keras.layers.Dense(8, "tanh")(keras.layers.Flatten()(inputs))
+    return keras.Model(inputs, keras.layers.Dense(num_outputs, dtype="float32")(x))
+
+
 def mlp_of_bytes(observation_shape: tuple[int, ...], num_outputs: int) -> keras.Model:
     inputs = keras.Input(observation_shape, dtype="uint8")
     x = keras.layers.Flatten()(keras.layers.Rescaling(1 / 51)(inputs))

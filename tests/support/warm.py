@@ -34,17 +34,19 @@ def run_python(
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         request = json.dumps([command, str(folder), environment_of_python()]).encode()
         socket.send_fds(warm, [request], [out.fileno(), err.fileno()])
-        pid = int(warm.recv(warm_forks.MOST))
+        pid, code = int(warm.recv(warm_forks.MOST)), None
         try:
             warm.settimeout(seconds)
-            code = int(warm.recv(warm_forks.MOST))
-        except TimeoutError:
-            pytest.fail(f"still running after {seconds} s; its output:\n{_read(out)}{_read(err)}")
+            with contextlib.suppress(TimeoutError):
+                code = int(warm.recv(warm_forks.MOST))
         finally:
             # Tasks lead groups of their own; their lifeline ends them with this one.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             warm.settimeout(None)
+        if code is None:
+            warm.recv(warm_forks.MOST)  # else the next program would be told of this one's end
+            pytest.fail(f"still running after {seconds} s; its output:\n{_read(out)}{_read(err)}")
         return subprocess.CompletedProcess(command, code, _read(out), _read(err))
 
 

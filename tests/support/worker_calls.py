@@ -2,7 +2,7 @@
 
 import pathlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class Worker:
         num_workers: int = 1,
         num_ps: int = 2,
         worker_dir: pathlib.Path | None = None,
+        actors: Sequence[str] = (),
         **values: Any,
     ):
         self.config = Config.from_values(SMALL | values)
@@ -50,8 +51,8 @@ class Worker:
             make_shard(self.config, RUN, num_ps, num_workers, np.full(size, 1.0, np.float32))
             for size in messages.shard_sizes(SIZE, num_ps)
         ]
-        self.host = WorkerHost(index, worker_dir)
-        self.ticket, self.oldest = 1 + 1000 * index, 0
+        self.host = WorkerHost(index, worker_dir, actors)
+        self.ticket, self.oldest, self.loss_scale = 1 + 1000 * index, 0, 1
 
     def call(self, method: str, *arguments: Any) -> Any:
         """A call of the coordinator, or of one that begins a closure."""
@@ -68,6 +69,7 @@ class Worker:
             run_id=f"run_{run}".encode(),
             config=self.config.to_json().encode(),
             sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS, 0)),
+            loss_scale=np.int64(self.loss_scale),
             tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),
         )
         self.ticket += 10
@@ -110,7 +112,14 @@ class Worker:
     def prepare(self) -> None:
         assert self.within("prepare") == 1
 
-    def pack(self, vector: Any, slots: float = 0.0, loss: float = 1.0, errors: Any = 0.5) -> Packed:
+    def pack(
+        self,
+        vector: Any,
+        slots: float = 0.0,
+        loss: float = 1.0,
+        errors: Any = 0.5,
+        scale: tuple[float, ...] = (),
+    ) -> Packed:
         drawn = (self.config.parameter_server.local_updates, self.config.learning.batch_size)
         learned = Learned(
             vector=np.broadcast_to(np.float32(vector), SIZE).copy(),
@@ -119,6 +128,7 @@ class Worker:
             q_values=np.float32(3.0),
             grad_norm=np.float32(5.0),
             errors=np.broadcast_to(np.float32(errors), drawn),
+            loss_scale=np.array(scale, np.float32),
         )
         self.packed: Packed = self.within("pack", *learned)
         return self.packed

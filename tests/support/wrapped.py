@@ -1,5 +1,7 @@
 """Wrappers of somebody's own, and what is none."""
 
+import sys
+
 import gymnasium
 import numpy as np
 
@@ -22,6 +24,14 @@ class Fails(gymnasium.ActionWrapper):
     def action(self, action: np.ndarray) -> np.ndarray:
         assert action != 2, "no such way"
         return action
+
+
+class Leaves(gymnasium.Wrapper):
+    """Ends the program rather than be put around anything."""
+
+    def __init__(self, env: gymnasium.Env):
+        super().__init__(env)
+        sys.exit(3)
 
 
 NOTHING = 3

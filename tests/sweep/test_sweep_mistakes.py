@@ -4,8 +4,12 @@ import json
 import pathlib
 
 import pytest
-from support.command_lines import only_error
+from support.command_lines import only_error, parsed
 
+from ps_dqn.config import Config
+from ps_dqn.coordinator.checks import first_look
+from ps_dqn.environments import EnvironmentSpec
+from ps_dqn.flags import tasks
 from ps_dqn.sweep import __main__ as sweep
 
 
@@ -33,6 +37,25 @@ def nothing_begins(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--search=optuna", "--vary=gamma=0.5..2"], "gamma=2: --gamma=2.0: must be 1.0 or less"),
         (["--cluster=remote", "--chief_host=a:1", "--ps_hosts=a:2", "--worker_hosts=a:3"],
          "--cluster=remote: runs of a sweep are on this machine"),
+        (
+            ["--vary=env_id=CartPole-v1,NoSuch-v0"],
+            "env_id=NoSuch-v0: --env_id=NoSuch-v0: cannot be made",
+        ),
+        (
+            ['--vary=env_kwargs={"wings": 2}|{}'],
+            'env_kwargs={"wings": 2}: --env_id=CartPole-v1: cannot be made',
+        ),
+        (
+            ["--vary=network=mlp,nature"],
+            "network=nature: --network=nature: is for images",
+        ),
+        (
+            ["--search=optuna", "--vary=network=mlp,nature", "--vary=gamma=0.9..0.99"],
+            "network=nature, gamma=0.9: --network=nature: is for images",
+        ),
+        (["--env_id=NoSuch-v0"], "--env_id=NoSuch-v0: cannot be made"),
+        (["--metric=foo"], "--metric=foo: is no column of metrics.csv"),
+        (["--metric=eval/epsode_return"], "did you mean eval/episode_return?"),
         (["--jobs=none"], "--jobs=none: must be auto, or 1 or more"),
         (["--jobs=0"], "--jobs=0: must be auto, or 1 or more"),
         (["--health_port=8080"], "--health_port=8080: runs at the same time"),
@@ -48,6 +71,23 @@ def test_mistakes_are_one_line(
         sweep.main(["sweep", f"--output={tmp_path / 'out'}", *words])
     assert left.value.code == 2
     assert said in only_error(capsys.readouterr().err)
+
+
+def test_each_environment_is_looked_at_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+    look = first_look.at_environment
+
+    def count(config: Config) -> tuple[Config, EnvironmentSpec]:
+        looked_at.append(config.environment.env_id)
+        return look(config)
+
+    monkeypatch.setattr(first_look, "at_environment", count)
+    monkeypatch.setattr("ps_dqn.sweep.running.Sweep.run", lambda _: None)
+    varied = "--vary=env_id=CartPole-v1,Acrobot-v1", "--vary=gamma=0.9,0.99"
+    assert sweep.main(["sweep", f"--output={tmp_path}", *varied]) == 0
+    assert looked_at == ["CartPole-v1", "Acrobot-v1"]
 
 
 def test_a_folder_has_one_sweep(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,3 +108,12 @@ def test_a_file_is_no_folder(tmp_path: pathlib.Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         sweep.main(["sweep", f"--output={tmp_path / 'file'}"])
     assert "cannot be written" in only_error(capsys.readouterr().err)
+
+
+def test_workers_that_the_topology_says_are_not_said_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ps_dqn.sweep.running.Sweep.run", lambda _: None)
+    assert sweep.main(["sweep", f"--output={tmp_path}", "--preset=seed,cartpole"]) == 0
+    values = parsed(f"--flagfile={tmp_path / 'common.flags'}")  # as each run is told
+    assert len(tasks.read_placement(values).spec.workers) == 1

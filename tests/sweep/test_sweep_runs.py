@@ -27,10 +27,10 @@ def _start(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:
 def test_a_sweep_is_interrupted_and_goes_on(processes: Processes, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "sweep"
     first = _start(processes, folder)
-    first.line_with("env_steps", 120)
+    first.line_with("env_steps")
     first.process.send_signal(signal.SIGINT)
 
-    assert first.ended(60) == 130, first.text
+    assert first.ended() == 130, first.text
     assert "stopping: 2 runs save themselves" in first.text
     assert first.count("interrupted: ") >= 1
     assert not processes.alive()
@@ -40,7 +40,7 @@ def test_a_sweep_is_interrupted_and_goes_on(processes: Processes, tmp_path: path
     assert before
 
     second = _start(processes, folder)
-    assert second.ended(240) == 0, second.text
+    assert second.ended() == 0, second.text
     assert second.count("goes on: ") >= len(before)
     assert second.count("finished: ") == 2
     assert "learning_rate=0.003" in second.text
@@ -53,6 +53,6 @@ def test_a_sweep_is_interrupted_and_goes_on(processes: Processes, tmp_path: path
     assert json.loads((folder / "sweep.json").read_text())["search"] == "grid"
 
     third = _start(processes, folder)
-    assert third.ended(60) == 0, third.text
+    assert third.ended() == 0, third.text
     assert third.count("has ended before: ") == 2
     assert third.count("begins: ") == 0

@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from rich.console import Console
 from ps_dqn.config import Config
 from ps_dqn.run import directory
+from ps_dqn.run.disk import Disk
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import prometheus
 from ps_dqn.telemetry.display import PlainDisplay
@@ -36,7 +37,8 @@ folder = pathlib.Path(sys.argv[1])
 directory.create(folder)
 start = Counters(0, 0, 0, 0, 0)
 progress, vitals = Progress(start), Vitals(RunFigures.planned(Config(), 2))
-observer = Observer(vitals, PlainDisplay(Console(quiet=True), 60.0), Writers(folder, start))
+display = PlainDisplay(Console(quiet=True), 60.0)
+observer = Observer(vitals, display, Writers(folder), Disk(print))
 
 # What a worker does: it measures by the measure's name, and its report goes as a vector.
 for worker, gap in ((0, 3.0), (1, 9.0)):

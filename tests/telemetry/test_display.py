@@ -9,7 +9,7 @@ from rich.console import Console
 from ps_dqn.config import Config
 from ps_dqn.state import Counters
 from ps_dqn.telemetry.display import LiveDisplay, PlainDisplay
-from ps_dqn.telemetry.figures import RunFigures
+from ps_dqn.telemetry.figures import RunFigures, TaskFigures
 
 RECENT = {
     "train/episode_return": 21.5,
@@ -55,6 +55,45 @@ def test_what_is_not_known_is_a_dash() -> None:
     assert "staleness -" in line
     assert "eval -" in line
     assert "nan" not in line
+
+
+def test_a_process_that_is_killed_leaves_the_cursor() -> None:
+    output = io.StringIO()
+    display = LiveDisplay(Console(file=output, force_terminal=True, color_system=None, width=200))
+    hidden, shown = (output.getvalue().rfind(f"\x1b[?25{end}") for end in "lh")
+    display.close()
+    assert -1 < hidden < shown
+
+
+def panel(width: int, *tasks: TaskFigures) -> str:
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=True, color_system=None, width=width, height=40)
+    display = LiveDisplay(console)
+    display.show(figures(tasks=tasks))
+    display._live.refresh()
+    display.close()
+    return output.getvalue()
+
+
+def test_at_60_columns_every_task_says_its_memory_and_each_rate_that_has_room() -> None:
+    worker = TaskFigures(
+        *("worker 0", True, "between closures"),
+        env_steps_per_second=1288.1,
+        updates_per_second=251.2,
+        staleness=1.0,
+        replay_rows=19_456,
+        memory=288e6,
+    )
+    server = TaskFigures(
+        *("replay server 0", False, "serving"),
+        adds_per_second=2072.0,
+        samples_per_second=16_973.0,
+        replay_rows=19_456,
+        memory=120e6,
+    )
+    text = panel(60, worker, server)
+    for words in ("288 MB", "120 MB", "1,288.1", "251.2", "2,072"):
+        assert words in text, text
 
 
 def test_the_panel_has_what_the_table_of_metrics_displays() -> None:

@@ -12,7 +12,9 @@ from ps_dqn.state import Counters
 from ps_dqn.telemetry import hyperparameters
 from ps_dqn.telemetry.writers import Writers
 
-FLAGS = """--env_id=CartPole-v1
+FLAGS = """# --preset=cartpole
+
+--env_id=CartPole-v1
 --gamma=0.98
 --seed=3
 --noisy
@@ -52,7 +54,7 @@ def test_a_session_is_read_by_tensorboards_own_classes(length: int) -> None:
 
 def test_tensorboard_finds_it_beside_the_scalars(tmp_path: pathlib.Path) -> None:
     directory.create(tmp_path)
-    writers = Writers(tmp_path, Counters(0, 0, 0, 0, 0))
+    writers = Writers(tmp_path)
     writers.add_hyperparameters(VALUES)
     writers.add(Counters(1, 64, 512, 3, 32), {"seconds": 1.5})
     writers.flush()

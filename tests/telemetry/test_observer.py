@@ -1,12 +1,13 @@
 """Who watches a run is shown what is new, and told where nothing is."""
 
 import dataclasses
-import time
 from typing import Any
 
 import pytest
+from support import seen_by
 
 from ps_dqn.config import Config
+from ps_dqn.telemetry import observer as observing
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import QUIET_SECONDS, Observer
 
@@ -37,9 +38,9 @@ def test_whoever_hears_nothing_for_long_is_told_so_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    seen_by.clock(monkeypatch, observing, monotonic=lambda: now[0])
     display = Display()
-    observer = Observer(Nobody(), display, Nobody())  # type: ignore[arg-type]
+    observer = Observer(Nobody(), display, Nobody(), Nobody())  # type: ignore[arg-type]
     quiet = RunFigures.planned(Config(), 1)
     news = dataclasses.replace(quiet, is_news=True)
 

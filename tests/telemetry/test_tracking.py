@@ -6,12 +6,13 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from support import seen_by
 from support.processes import until
 
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory
 from ps_dqn.state import Counters
-from ps_dqn.telemetry import tracking
+from ps_dqn.telemetry import backlog, tracking
 from ps_dqn.telemetry.tracking import Row, Tracked, Tracking
 from ps_dqn.telemetry.writers import Writers
 
@@ -53,6 +54,7 @@ class Flaky:
 @pytest.fixture
 def flaky(monkeypatch: pytest.MonkeyPatch) -> Iterator[Flaky]:
     service = Flaky()
+    monkeypatch.setattr(tracking, "PATIENCE", 120.0)  # a slow machine is not what people are told
     monkeypatch.setitem(tracking._SERVICES, "flaky", service.open)
     yield service
     service.goes_on.set()
@@ -68,7 +70,7 @@ def test_a_failing_service_is_said_once_and_gets_everything_later(
     tracked.begin("a1b2")  # as a run that connects anew does
     for env_steps in (640, 1280):
         tracked.add(counters(env_steps), {"seconds": 1.0, "train/td_loss": float("nan")})
-    until(lambda: said, 10, "the failure to be said")
+    until(lambda: said, 60, "the failure to be said")
     flaky.fails = False
     tracked.add(counters(1920), {"seconds": 3.0})
     tracked.close()
@@ -94,6 +96,43 @@ def test_a_service_that_is_gone_at_the_end_is_said(flaky: Flaky, tmp_path: pathl
     assert said[1] == "flaky has not got the last 1 rows of metrics"
 
 
+@pytest.mark.parametrize("stands_still", [False, True])
+def test_rows_that_wait_for_long_are_bounded_and_what_is_dropped_is_said(
+    flaky: Flaky, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stands_still: bool
+) -> None:
+    monkeypatch.setattr(backlog, "MOST", 3)
+    said: list[str] = []
+    if stands_still:
+        flaky.goes_on.clear()
+    else:
+        flaky.fails = True
+    tracked = Tracking("flaky", tmp_path, VALUES, said.append)
+    tracked.begin("a1b2")
+    for number in range(1, 11):
+        tracked.add(counters(640 * number), {"seconds": float(number)})
+    if not stands_still:
+        until(lambda: said, 60, "the failure to be said")
+    flaky.fails = False
+    flaky.goes_on.set()
+    tracked.close()
+    assert [row.values["seconds"] for row in flaky.rows] == [8.0, 9.0, 10.0]
+    assert said[-1] == "flaky lacks 7 rows of metrics, which metrics.csv has"
+
+
+def test_rows_that_were_dropped_count_at_the_end(
+    flaky: Flaky, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "MOST", 3)
+    said: list[str] = []
+    flaky.fails = True
+    tracked = Tracking("flaky", tmp_path, VALUES, said.append)
+    tracked.begin("a1b2")
+    for number in range(10):
+        tracked.add(counters(640 * number), {"seconds": 1.0})
+    tracked.close()
+    assert said[1:] == ["flaky has not got the last 10 rows of metrics"]
+
+
 def test_nobody_waits_for_a_service_that_stands_still(
     flaky: Flaky, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,13 +150,15 @@ def test_nobody_waits_for_a_service_that_stands_still(
     ]
 
 
-def test_nothing_is_tracked_unless_it_is_said(tmp_path: pathlib.Path) -> None:
-    before = threading.active_count()
+def test_nothing_is_tracked_unless_it_is_said(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = seen_by.threads(monkeypatch, tracking)
     tracked = Tracking("none", tmp_path, VALUES, lambda line: pytest.fail(line))
     tracked.begin("a1b2")
-    assert threading.active_count() == before
     tracked.add(counters(640), {"seconds": 1.0})
     tracked.close()
+    assert started == []
 
 
 def test_a_missing_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +176,8 @@ def write_rows(track: str, folder: pathlib.Path, *env_steps: int) -> list[str]:
     directory.create(folder)
     tracked = Tracking(track, folder, VALUES, said.append)
     tracked.begin("a1b2c3d4")
-    writers = Writers(folder, counters(env_steps[0]), tracked)
+    writers = Writers(folder, tracked)
+    writers.resume(counters(env_steps[0]))
     for each in env_steps:
         writers.add(counters(each), {"seconds": each / 100, "train/td_loss": float("nan")})
     writers.flush()
@@ -151,7 +193,7 @@ def test_mlflow_has_the_rows_of_a_run_that_was_resumed(
     import mlflow
 
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    monkeypatch.setattr(tracking, "PATIENCE", 120.0)
+    monkeypatch.setattr(tracking, "PATIENCE", 600.0)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     assert write_rows("mlflow", tmp_path / "cartpole-3", 640, 1280) == []
     assert write_rows("mlflow", tmp_path / "cartpole-3", 1920) == []
@@ -164,6 +206,34 @@ def test_mlflow_has_the_rows_of_a_run_that_was_resumed(
     history = client.get_metric_history(run.info.run_id, "seconds")
     assert [(each.step, each.value) for each in history] == [(640, 6.4), (1280, 12.8), (1920, 19.2)]
     assert set(run.data.metrics) == {"seconds", *Counters._fields}
+
+
+@pytest.mark.filterwarnings("ignore")  # of its packages
+def test_mlflow_gets_hyperparameters_that_it_could_not_take_at_first(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setattr(tracking._Mlflow, "AT_ONCE", 2)
+    take, calls = mlflow.MlflowClient.log_batch, []
+
+    def take_some(client: mlflow.MlflowClient, *args: object, **named: object) -> object:
+        calls.append(named)
+        if len(calls) == 2:
+            raise ConnectionError
+        return take(client, *args, **named)
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", take_some)
+    tracked = Tracked("a1b2c3d4", tmp_path / "cartpole-3", VALUES)
+    with pytest.raises(ConnectionError):
+        tracking._Mlflow(tracked)
+    tracking._Mlflow(tracked).close()
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name(tracking.PROJECT)
+    [run] = client.search_runs([experiment.experiment_id])
+    assert run.data.params == {"gamma": "0.98", "env_id": "CartPole-v1", "noisy": "True"}
 
 
 def wandb_records(content: bytes) -> Iterator[bytes]:
@@ -186,8 +256,10 @@ def test_wandb_has_the_rows_without_a_network(
 ) -> None:
     from wandb.proto.wandb_internal_pb2 import Record
 
-    monkeypatch.setattr(tracking, "PATIENCE", 120.0)
+    monkeypatch.setattr(tracking, "PATIENCE", 600.0)
     monkeypatch.setenv("WANDB_MODE", "offline")
+    for limit in ("_SERVICE_WAIT", "INIT_TIMEOUT"):  # its own process may take its time to start
+        monkeypatch.setenv(f"WANDB_{limit}", "300")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert write_rows("wandb", tmp_path / "cartpole-3", 640, 1280) == []
     [path] = tmp_path.glob("cartpole-3/wandb/offline-run-*/run-a1b2c3d4.wandb")

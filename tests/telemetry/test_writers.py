@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.full_disk import FullDisk
 
 from ps_dqn.run import directory
 from ps_dqn.state import Counters
-from ps_dqn.telemetry import metrics
+from ps_dqn.telemetry import backlog, metrics
 from ps_dqn.telemetry.writers import Writers
 
 
@@ -23,7 +24,7 @@ def run_folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def writers(run_folder: pathlib.Path) -> Iterator[Writers]:
-    made = Writers(run_folder, Counters(0, 0, 0, 0, 0))
+    made = Writers(run_folder)
     yield made
     made.close()
 
@@ -85,7 +86,7 @@ def test_events_have_the_environment_steps(writers: Writers, run_folder: pathlib
 
 
 def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) -> None:
-    first = Writers(run_folder, Counters(0, 0, 0, 0, 0))
+    first = Writers(run_folder)
     for env_steps in (512, 1024, 10240):
         counters = Counters(env_steps // 512, env_steps // 8, env_steps, 1, env_steps // 16)
         first.add(counters, {"seconds": float(env_steps)})
@@ -93,7 +94,8 @@ def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) ->
     first.flush()
     first.close()
     # The checkpoint was made between the second row and the third.
-    second = Writers(run_folder, Counters(5, 400, 3000, 1, 200))
+    second = Writers(run_folder)
+    second.resume(Counters(5, 400, 3000, 1, 200))
     second.add(Counters(6, 450, 3500, 2, 225), {"seconds": 7.0})
     second.add_workers(Counters(6, 450, 3500, 2, 225), {0: {"updates_made": 9.0}})
     second.flush()
@@ -110,16 +112,79 @@ def test_a_resumed_run_drops_what_it_measures_again(run_folder: pathlib.Path) ->
 
 
 def test_a_half_written_row_does_not_prevent_resuming(run_folder: pathlib.Path) -> None:
-    first = Writers(run_folder, Counters(0, 0, 0, 0, 0))
+    first = Writers(run_folder)
     first.add(Counters(1, 64, 512, 1, 32), {"seconds": 1.0})
     first.flush()
     first.close()
     with (run_folder / directory.METRICS).open("a") as file:
         file.write("2,12")  # the disk was full, or the machine lost its power
-    second = Writers(run_folder, Counters(9, 900, 9000, 1, 450))
+    second = Writers(run_folder)
+    second.resume(Counters(9, 900, 9000, 1, 450))
     second.flush()
     second.close()
     assert [row["env_steps"] for row in directory.read_metrics(run_folder)] == ["512"]
+
+
+def test_columns_of_another_version_are_kept_where_they_are_known(
+    run_folder: pathlib.Path,
+) -> None:
+    path = run_folder / directory.METRICS
+    path.write_text("version,updates,env_steps,episodes,gone,seconds\r\n1,64,512,3,7,1.5\r\n")
+    writers = Writers(run_folder)
+    writers.resume(Counters(1, 64, 512, 3, 32))
+    writers.add(Counters(2, 128, 1024, 3, 64), {"seconds": 2.5})
+    writers.flush()
+    writers.close()
+    rows = directory.read_metrics(run_folder)
+    assert list(rows[0]) == [*Counters._fields, *metrics.columns()]
+    assert [(row["env_steps"], row["seconds"]) for row in rows] == [("512", "1.5"), ("1024", "2.5")]
+
+
+def row_of(env_steps: int) -> Counters:
+    return Counters(env_steps // 512, env_steps // 8, env_steps, 1, env_steps // 16)
+
+
+def test_a_run_that_connects_anew_on_a_full_disk_keeps_its_rows(
+    writers: Writers, run_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for env_steps in (512, 1024, 10240):
+        writers.add(row_of(env_steps), {"seconds": float(env_steps)})
+    # It was played from a policy of before, and came late.
+    writers.add(row_of(900), {"eval/episode_return": 30.0})
+    writers.flush()
+    before = {each.name for each in run_folder.iterdir()}
+    disk = FullDisk(monkeypatch, room=0)
+    writers.add(row_of(1536), {"seconds": 1536.0})
+    writers.add(row_of(20480), {"seconds": 20480.0})
+    with pytest.raises(OSError, match="No space"):
+        writers.flush()
+    for _ in range(2):
+        writers.resume(Counters(5, 400, 3000, 1, 200))
+        with pytest.raises(OSError, match="No space"):
+            writers.flush()
+    assert [row["env_steps"] for row in directory.read_metrics(run_folder)] == ["512", "1024"]
+    disk.room = 2**20
+    writers.add(row_of(3500), {"seconds": 3500.0})
+    writers.flush()
+    rows = directory.read_metrics(run_folder)
+    assert [row["env_steps"] for row in rows] == ["512", "1024", "900", "1536", "3500"]
+    assert {each.name for each in run_folder.iterdir()} == before
+
+
+def test_events_that_wait_for_long_are_bounded_and_what_is_dropped_is_said(
+    run_folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "MOST", 3)
+    said: list[str] = []
+    writers = Writers(run_folder, say=said.append)
+    for number in range(1, 11):
+        writers.add(row_of(512 * number), {"seconds": float(number)})
+    writers.flush()
+    writers.flush()
+    writers.close()
+    assert [seconds for _, _, seconds in scalars(run_folder)] == [8.0, 9.0, 10.0]
+    assert said == ["TensorBoard lacks 7 events: those that waited for longest"]
+    assert len(directory.read_metrics(run_folder)) == 10
 
 
 def test_each_worker_has_a_row_and_tags_of_its_own(

@@ -11,7 +11,7 @@ from support import warm
 from support.bridge_calls import closure, on_both_workers, this_worker
 from support.programs import SUPPORT
 
-from ps_dqn.wire import bridge
+from ps_dqn.wire import bridge, encoding
 
 _MARK = tf.TensorSpec([], tf.int32)
 
@@ -163,7 +163,7 @@ def test_install_refuses_to_be_second(tmp_path):
     ended = run(
         """
 import tensorflow as tf
-from ps_dqn.wire import bridge
+from ps_dqn.wire import bridge, encoding
 
 with tf.Graph().as_default() as first:
     tf.numpy_function(lambda: 1, [], [tf.int64])
@@ -179,7 +179,7 @@ def test_install_twice_keeps_the_token_and_takes_the_new_host(tmp_path):
     ended = run(
         """
 import tensorflow as tf
-from ps_dqn.wire import bridge
+from ps_dqn.wire import bridge, encoding
 
 
 class Host:
@@ -210,3 +210,12 @@ def test_hosted_python_runs_in_its_tasks_process_also_after_a_worker_was_killed(
     assert seen["second"] == seen["second_process"]
     assert seen["second"] not in (seen["first"], seen["coordinator"])
     assert not [pid for pid in seen.values() if pathlib.Path(f"/proc/{pid}").exists()]
+
+
+def test_an_array_that_is_lent_is_taken_over_and_any_other_is_copied() -> None:
+    array = encoding.aligned(12).view(np.float32)
+    array[:] = 1
+    lent, copied = bridge.local_tensor(array, is_lent=True), bridge.local_tensor(array)
+    array[0] = 2
+    assert np.asarray(memoryview(lent)).tolist() == [2, 1, 1]
+    assert np.asarray(memoryview(copied)).tolist() == [1, 1, 1]

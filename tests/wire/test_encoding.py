@@ -148,3 +148,16 @@ def test_memory_begins_and_ends_where_it_should(count: int) -> None:
             assert memory.ctypes.data % 64 == 0
     assert encoding.padded(count) % 64 == 0
     assert 0 <= encoding.padded(count) - count < 64
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 5), (2, 3, 4)])
+@pytest.mark.parametrize("values", [np.uint8, np.float32, np.float64])
+def test_rows_are_taken_to_where_tensorflow_leaves_them(
+    shape: tuple[int, ...], values: type
+) -> None:
+    rng = np.random.default_rng(0)
+    rows, source = rng.integers(0, 9, shape), rng.integers(0, 200, (9, 7, 3)).astype(values)
+    taken = encoding.take(source, rows)
+    assert taken.dtype == source.dtype
+    np.testing.assert_array_equal(taken, source[rows])
+    assert taken.ctypes.data % 64 == 0

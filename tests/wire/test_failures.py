@@ -88,8 +88,9 @@ def test_what_a_person_can_mend_comes_back_as_its_one_line(coordinator, capfd):
     with pytest.raises(UsageError) as caught:
         failures.check_error(error)
     assert str(caught.value) == "--flag=1: not so"
-    # Nothing for the log either: there is no more to know than that line.
-    assert capfd.readouterr().err == ""
+    # Nothing for the log either: there is no more to know than that line. What TensorFlow's own
+    # threads say meanwhile is of other things.
+    assert "not so" not in capfd.readouterr().err
 
 
 def test_texts_of_closures_are_errors_of_their_kinds():

@@ -13,8 +13,8 @@ from support.paying_env import SMALL
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.replay.batch import Transitions
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor
 
 # A sequence takes 3 + 4 + 3 rows.
 RECURRENT = {"recurrent_size": 1, "burn_in": 3, "sequence_length": 4, "n_step": 3}

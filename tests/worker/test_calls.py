@@ -58,7 +58,7 @@ def test_what_a_closure_is_given_fits_its_specs(worker: Worker) -> None:
     acting = Acting.specs(2, environment, config.state_size)
     assert_fits(worker.begin(), calls.requests(NUM_PS))
     pulled = worker.ask()
-    assert_fits(pulled, Pulled.specs(SIZE))
+    assert_fits(pulled, Pulled.specs(SIZE, 0))
     sizes = calls.Sizes(1, NUM_PS, SIZE, SLOTS, 0)
     assert_fits(worker.plan(pulled), Plan.specs(sizes, acting))
     acted = calls.Acted(np.zeros(2, np.int32), np.zeros((2, config.state_size), np.float32))

@@ -17,8 +17,8 @@ from ps_dqn.config import Config
 from ps_dqn.learning.learner import local_optimizer_slots
 from ps_dqn.state import State
 from ps_dqn.telemetry.report import Report
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor
 
 SINGLE = Config.from_values({**SMALL, "local_updates": 1})
 THREE_PUSHES = Config.from_values({**SMALL, "local_updates": 4, "pushes_per_closure": 3})

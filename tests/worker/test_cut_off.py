@@ -68,10 +68,10 @@ def test_a_step_of_one_that_was_cut_off_is_waited_for(
     actor = worker.host._learning.actor
     steps, goes_on, is_stepping = actor.step, threading.Event(), threading.Event()
 
-    def slow(*arguments: object) -> None:
+    def slow(*arguments: object) -> int:
         is_stepping.set()
         assert goes_on.wait(60)
-        steps(*arguments)
+        return steps(*arguments)
 
     monkeypatch.setattr(actor, "step", slow)
     old = threading.Thread(target=worker.collect, kwargs={"steps": 1})

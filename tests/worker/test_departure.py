@@ -5,7 +5,7 @@ import threading
 from support.worker_calls import Open
 
 from ps_dqn.wire.messages import Status
-from ps_dqn.worker.departure import LAST_SECONDS, Departure
+from ps_dqn.worker.roles.departure import LAST_SECONDS, Departure
 
 
 def leaving(worker) -> threading.Thread:

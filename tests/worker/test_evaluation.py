@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from support.paying_env import SMALL
+from support.worker_calls import RUN, Worker
 
 from ps_dqn.config import Config
-from ps_dqn.worker.actor import Evaluation
+from ps_dqn.environments import Step
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Evaluation
 
 Judge = Callable[..., Evaluation]
 
@@ -55,6 +57,23 @@ def test_only_first_episodes_count_in_evaluations(judged: Judge) -> None:
     assert steps == 7
 
 
+def test_what_fails_after_its_episode_changes_no_score(judged: Judge) -> None:
+    """The first two have played theirs when they fail, the others have not and play another."""
+    evaluation = judged(4, **LONGER)
+    step = evaluation.environments.step
+
+    def fail(actions: np.ndarray) -> Step:
+        made = step(actions)
+        failed = np.arange(4) if evaluation.steps == 5 else np.zeros(0, np.int64)
+        return made._replace(failed_envs=failed)
+
+    evaluation.environments.step = fail  # type: ignore[method-assign]
+    returns, _ = play(evaluation, action=2)
+    assert returns[:2] == [8, 10]
+    assert returns[2] < 12
+    assert returns[3] < 14
+
+
 def test_evaluations_are_cut(judged: Judge) -> None:
     evaluation = judged(4, max_eval_steps=5, **LONGER)
     returns, steps = play(evaluation)
@@ -81,3 +100,15 @@ def test_what_was_done_and_paid_is_in_the_states_of_evaluations_too(judged: Judg
     evaluation.begin(0)
     playing = evaluation.step(Acted(np.full(2, 2, np.int32), np.full((2, 4), 7, np.float32)))
     assert playing.state.tolist() == [[7, 7, 3, 1.5]] * 2
+
+
+def test_a_pulse_says_how_far_an_evaluation_is_though_nothing_was_learned_there() -> None:
+    worker = Worker()
+    playing = worker.begin_evaluation(3)
+    for made in range(2):
+        pulse = worker.host.pulse
+        assert pulse is not None
+        assert (pulse.phase, pulse.session, pulse.evaluation_steps) == ("evaluation", RUN, made)
+        worker.within("evaluate_step", np.ones(3, np.int32), playing.state)
+    worker.host.close()
+    assert worker.host.pulse is None

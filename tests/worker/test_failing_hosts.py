@@ -9,8 +9,8 @@ from support.small import SMALL, make_closures, make_training
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError, WorkerError
 from ps_dqn.parameter_server import shard
-from ps_dqn.worker import actor
-from ps_dqn.worker.closures import read_report
+from ps_dqn.worker.graph.closures import read_report
+from ps_dqn.worker.playing import actor
 
 
 @pytest.fixture
@@ -41,7 +41,9 @@ def test_a_failing_worker_comes_back_as_text_and_nothing_is_pushed(coordinator, 
     np.testing.assert_array_equal(after.target, before.target)
     # Evaluations say so too.
     coordinator.schedule(closures.freeze).fetch()
-    *_, error = coordinator.schedule(closures.evaluate(2, freeze=True), args=(np.int64(1),)).fetch()
+    played = closures.evaluate(2, freeze=True)
+    given = np.int64(1), np.zeros(0, np.float32)
+    *_, error = coordinator.schedule(played, args=given).fetch()
     assert "RuntimeError: the ball burst" in error.decode()
 
 

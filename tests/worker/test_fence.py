@@ -10,7 +10,7 @@ from ps_dqn.telemetry.report import Report
 from ps_dqn.wire import messages
 from ps_dqn.wire.bridge import Superseded
 from ps_dqn.wire.messages import PushHeader
-from ps_dqn.worker.fence import Fence
+from ps_dqn.worker.pushes.fence import Fence
 
 OTHER = RUN + 1
 

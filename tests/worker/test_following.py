@@ -9,7 +9,7 @@ from support.small_networks import NUMBER, VECTOR
 from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec, Step
 from ps_dqn.moments import Moments
-from ps_dqn.worker.following import Following
+from ps_dqn.worker.playing.following import Following
 
 NUM_ENVS = 3
 NONE = np.zeros(NUM_ENVS, np.bool_)

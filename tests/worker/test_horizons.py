@@ -6,7 +6,7 @@ from support.worker_calls import Open
 
 from ps_dqn.config import Config
 from ps_dqn.state import Counters, State
-from ps_dqn.worker import schedules
+from ps_dqn.worker.playing import schedules
 
 BBF = {"n_step_start": 10, "n_step": 3, "gamma_start": 0.97, "gamma": 0.997}
 

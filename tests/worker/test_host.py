@@ -18,7 +18,7 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     greedy = {"epsilon_start": 0.0, "epsilon_end": 0.0}
     worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)
     requests = worker.begin()
-    assert requests.tolist() == [[RUN, 3, -1]] * 2
+    assert requests.tolist() == [[RUN, 3, -1, 0, 0]] * 2
 
     pulled = worker.pull()
     assert (pulled.status, pulled.status.dtype) == (Status.READY, np.int32)
@@ -56,7 +56,8 @@ def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     assert got.bytes_pulled == 2 * (HEADER + 2 * 64)
     assert got.bytes_pushed == 2 * 8 * len(PushHeader._fields) + 4 * SIZE
     for phase in PHASES:
-        assert (getattr(got, f"time_{phase}") > 0) == (phase in WORK), phase
+        is_done = phase in WORK and phase != "adding"  # of actors, to a replay elsewhere
+        assert (getattr(got, f"time_{phase}") > 0) == is_done, phase
     assert (got.pull_max, got.push_max) == (got.pull_took, got.push_took)
 
     # The next closure: the optimizer's slots go on, nothing is reported twice, and the target that

@@ -5,7 +5,7 @@ import pytest
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import NO_NUMBER, UNDECIDED, Kind, PushHeader, Verdict
-from ps_dqn.worker.kept_pushes import COLUMNS, KeptPushes
+from ps_dqn.worker.pushes.kept_pushes import COLUMNS, KeptPushes
 
 
 def header(ticket: int) -> np.ndarray:

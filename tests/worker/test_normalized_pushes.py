@@ -6,7 +6,7 @@ from support.small import SMALL, make_closures
 
 from ps_dqn.config import Config
 from ps_dqn.moments import Moments
-from ps_dqn.worker.closures import read_report
+from ps_dqn.worker.graph.closures import read_report
 
 NORMALIZED = {"normalize_observations": True, "normalize_returns": True}
 FEATURES, HEAD = 4, 9

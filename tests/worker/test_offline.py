@@ -6,9 +6,9 @@ import numpy as np
 from support.paying_env import SMALL
 
 from ps_dqn.config import Config
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
-from ps_dqn.worker.push_under_way import PushUnderWay
+from ps_dqn.worker.playing.actor import Actor
+from ps_dqn.worker.pushes.push_under_way import PushUnderWay
 
 TIMES = [0, 1, 2, 3] * 5
 

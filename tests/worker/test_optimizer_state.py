@@ -4,8 +4,11 @@ import pathlib
 
 import numpy as np
 import pytest
+from support.full_disk import full
 
-from ps_dqn.worker import optimizer_state
+from ps_dqn.worker.pushes import optimizer_state
+from ps_dqn.worker.pushes.optimizer_state import LocalOptimizer
+from ps_dqn.worker.tally import Tally
 
 SLOTS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -78,6 +81,36 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_the_old_file(
         optimizer_state.save(tmp_path, "adam", 2 * SLOTS, 8)
     slots, steps, _ = optimizer_state.load(tmp_path, "adam", (2, 3))
     assert (slots.tolist(), steps) == (SLOTS.tolist(), 7)
+
+
+def test_a_full_disk_is_said_once_and_leaves_the_old_file(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = Tally()
+    kept = LocalOptimizer("adam", (2, 3), tmp_path, tally)
+    kept.update(SLOTS, 7)
+    assert kept.save()
+    write = np.savez
+
+    def half(file: object, **arrays: object) -> None:
+        file.write(b"half")  # type: ignore[attr-defined]
+        full()
+
+    monkeypatch.setattr(np, "savez", half)
+    kept.update(2 * SLOTS, 8)
+    assert [kept.save(), kept.save()] == [False, False]
+    assert [path.name for path in tmp_path.iterdir()] == [optimizer_state.NAME]
+    assert tally.take()["failed_writes"] == 2
+    assert LocalOptimizer("adam", (2, 3), tmp_path, tally).steps == 7
+    monkeypatch.setattr(np, "savez", write)
+    assert kept.save()
+    assert tally.take()["failed_writes"] == 0
+    assert LocalOptimizer("adam", (2, 3), tmp_path, tally).steps == 15
+    assert capsys.readouterr().out.splitlines() == [
+        "optimizer files cannot be written (No space left on device): training goes on, and it is "
+        "tried again",
+        "optimizer files are written again",
+    ]
 
 
 def test_slots_of_another_optimizer_are_not_used(

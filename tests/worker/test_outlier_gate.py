@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from ps_dqn.worker.outlier_gate import WARM_UP, OutlierGate
+from ps_dqn.worker.pushes.outlier_gate import WARM_UP, OutlierGate
 
 
 def losses(count: int, mean: float = 1.0, deviation: float = 0.1, seed: int = 2) -> list[float]:

@@ -16,7 +16,7 @@ from support.wire_bounds import bounds
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader
-from ps_dqn.worker.parameter_client import largest
+from ps_dqn.worker.pushes.packing import largest
 
 
 @each_num_ps

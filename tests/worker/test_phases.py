@@ -5,6 +5,7 @@ The toy environment is that of `support/paying_env.py`.
 
 import numpy as np
 import pytest
+from support import seen_by
 from support.worker_calls import Open, Worker
 
 from ps_dqn.worker import tally
@@ -15,7 +16,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.now = 1e3
-        monkeypatch.setattr(tally.time, "perf_counter", lambda: self.now)
+        seen_by.clock(monkeypatch, tally, perf_counter=lambda: self.now)
 
 
 def test_a_report_tells_of_the_time_since_the_last_one(opened: Open, monkeypatch) -> None:

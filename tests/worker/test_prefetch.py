@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from support.worker_calls import Open, Worker
 
-from ps_dqn.replay.samplers import Drawn, Prioritized
+from ps_dqn.replay.prioritized import Prioritized
+from ps_dqn.replay.samplers import Drawn
 from ps_dqn.wire.messages import Status
 
 OVERLAP: dict[str, Any] = {"overlap": "on", "epsilon_start": 0.5, "epsilon_end": 0.5}

@@ -14,7 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import HEADER, PushHeader
-from ps_dqn.worker.closures import read_report
+from ps_dqn.worker.graph.closures import read_report
 
 
 class Odd(gymnasium.Env):

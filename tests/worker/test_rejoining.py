@@ -8,15 +8,15 @@ from ps_dqn.wire import messages
 from ps_dqn.wire.bridge import Superseded
 from ps_dqn.wire.messages import NO_NUMBER, UNDECIDED, Kind, PushHeader, Verdict
 from ps_dqn.worker.calls import Sizes
-from ps_dqn.worker.kept_pushes import COLUMNS
+from ps_dqn.worker.pushes.kept_pushes import COLUMNS
 
 OTHER = RUN + 1
 
 
 def rejoin(worker: Worker, log_id: int = RUN, run_id: bytes = b"run_77") -> np.ndarray:
     sizes = np.array(worker.host._whose[2] if worker.host._whose else Sizes(1, 1, 1, 1, 0))
-    config = worker.config.to_json().encode()
-    return worker.call("rejoin", np.int64(OTHER), np.int64(log_id), run_id, config, sizes)
+    config, scale = worker.config.to_json().encode(), np.int64(1)
+    return worker.call("rejoin", np.int64(OTHER), np.int64(log_id), run_id, config, sizes, scale)
 
 
 def numbers(table: np.ndarray) -> list[int]:

@@ -3,10 +3,12 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from ps_dqn.config import Config, Exploration
-from ps_dqn.worker import schedules
+from ps_dqn.config.topology import Rungs
+from ps_dqn.worker.playing import schedules
 
 KINDS = ("linear", "cosine", "exponential")
 
@@ -76,14 +78,20 @@ def test_unknown_kinds_are_refused() -> None:
 
 
 def test_the_ladder_is_over_the_environments_of_a_worker() -> None:
-    assert schedules.ladder(0.4, 8) == pytest.approx([0.4 ** (1 + i) for i in range(8)])
-    assert schedules.ladder(0.4, 3) == pytest.approx([0.4, 0.4**4.5, 0.4**8])
+    def ladder(epsilon: float, num_envs: int) -> np.ndarray:
+        return schedules.ladder(epsilon, Rungs(0, num_envs, num_envs))
+
+    assert ladder(0.4, 8) == pytest.approx([0.4 ** (1 + i) for i in range(8)])
+    assert ladder(0.4, 3) == pytest.approx([0.4, 0.4**4.5, 0.4**8])
     for epsilon in (0.0, 1.0):
-        assert (schedules.ladder(epsilon, 4) == epsilon).all()
+        assert (ladder(epsilon, 4) == epsilon).all()
+    both = [schedules.ladder(0.4, Rungs(first, 4, 8)) for first in (0, 4)]
+    assert np.concatenate(both) == pytest.approx(ladder(0.4, 8)), "of two actors"
     options = Exploration(epsilon_start=0.5, epsilon_schedule="constant", epsilon_ladder=True)
-    assert schedules.epsilon(options, 10, 100, 2) == pytest.approx([0.5, 0.5**8])
+    two = Rungs(0, 2, 2)
+    assert schedules.epsilon(options, 10, 100, two) == pytest.approx([0.5, 0.5**8])
     options = dataclasses.replace(options, epsilon_ladder=False)
-    assert schedules.epsilon(options, 10, 100, 2).tolist() == [0.5, 0.5]
+    assert schedules.epsilon(options, 10, 100, two).tolist() == [0.5, 0.5]
 
 
 def test_a_decay_may_be_a_share_of_the_run() -> None:

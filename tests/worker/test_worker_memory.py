@@ -15,8 +15,8 @@ from support.worker_calls import Open, Worker
 from ps_dqn.config import Config, Environment
 from ps_dqn.replay.batch import Rollout, Sequences, Transitions
 from ps_dqn.replay.replay import Replay
-from ps_dqn.worker.actor import Actor
 from ps_dqn.worker.calls import Acted
+from ps_dqn.worker.playing.actor import Actor
 
 # States of six numbers, stored at every second row.
 RECURRENT = {

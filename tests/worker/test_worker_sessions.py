@@ -68,7 +68,7 @@ def test_epsilon_and_learning_rate_follow_schedules_of_their_own(
         if schedule == "constant":  # has no end
             del chosen[f"{name}_end"], chosen[f"{name}_decay_steps"]
             if name == "epsilon":  # what the tests' own experiment says of it
-                chosen |= {"epsilon_end": 0.05, "epsilon_decay_steps": 20_000}
+                chosen |= {"epsilon_end": 0.05, "epsilon_decay_steps": None}
             else:
                 chosen |= {"learning_rate_end": 1e-4, "learning_rate_decay_steps": 200_000}
         worker = opened(**chosen)
@@ -151,7 +151,7 @@ def test_a_new_run_builds_everything_anew(opened: Open) -> None:
     requests = worker.begin(run=RUN + 1)
     # Another one was only looked at.
     assert Paying.closed == closed + 2 + 1, "the old environments are ended"
-    assert requests.tolist() == [[RUN + 1, 0, -1]] * 2
+    assert requests.tolist() == [[RUN + 1, 0, -1, 0, 0]] * 2
     pulled = worker.pull()
     assert pulled.steps == 0
     assert not pulled.slots.any()

@@ -1,0 +1,1 @@
+"""What is looked at before a run directory or any task is there."""

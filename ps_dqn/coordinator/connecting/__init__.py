@@ -1,0 +1,1 @@
+"""From addresses to workers that closures can be scheduled on."""

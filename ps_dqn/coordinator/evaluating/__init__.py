@@ -1,0 +1,1 @@
+"""Greedy evaluations, what follows from them, and films."""

@@ -1,0 +1,1 @@
+"""What outlives a connection: checkpoints, snapshots, and what became of the run."""

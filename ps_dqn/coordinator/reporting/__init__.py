@@ -1,0 +1,1 @@
+"""What people are shown of a run, while it goes on and at its end."""

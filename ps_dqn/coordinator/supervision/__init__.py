@@ -1,0 +1,1 @@
+"""The tasks of a run: started, watched and started again."""

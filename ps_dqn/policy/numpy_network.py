@@ -1,0 +1,129 @@
+"""A trained network in NumPy alone: `Network("model.npz")(observation)`.
+
+This file lies beside the `model.npz` that it reads, and needs nothing else of its project. The file
+has the weights by layer and name (`dense/kernel`), and `steps`, text in JSON: a list of layers in
+their order, each with its name, its kind, settings and the names of the layers whose results it is
+given. The last one's results are the values of actions. Of weights most of which are zero it may
+have the others alone (`dense/kernel`), with the shape (`dense/kernel.shape`) and which of all they
+are, a bit for each (`dense/kernel.bits`).
+
+Shapes: B observations, A actions.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def _dense(weights: dict[str, Array], x: Array) -> Array:
+    return x @ weights["kernel"] + weights["bias"]
+
+
+def _layer_norm(weights: dict[str, Array], x: Array, epsilon: float) -> Array:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.square(centred).mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + epsilon) * weights["gamma"] + weights["beta"]
+
+
+def _activation(weights: dict[str, Array], x: Array, activation: str) -> Array:
+    functions: dict[str, Any] = {
+        "relu": lambda: np.maximum(x, 0),
+        "tanh": lambda: np.tanh(x),
+        "silu": lambda: x / (1 + np.exp(-x)),
+        "elu": lambda: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    }
+    return functions[activation]()
+
+
+def _softmax(weights: dict[str, Array], x: Array) -> Array:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+LAYERS: dict[str, Any] = {
+    "Dense": _dense,
+    "LayerNormalization": _layer_norm,
+    "Activation": _activation,
+    "Flatten": lambda weights, x: x.reshape(len(x), -1),
+    "Rescaling": lambda weights, x, scale: x * scale,
+    "Reshape": lambda weights, x, newshape: x.reshape(newshape),
+    "Softmax": _softmax,
+    "Add": lambda weights, x, y: x + y,
+    "Subtract": lambda weights, x, y: x - y,
+    "Multiply": lambda weights, x, y: x * y,
+    "Maximum": lambda weights, x, y: np.maximum(x, y),
+    "Clip": lambda weights, x, x_min, x_max: np.clip(x, x_min, x_max),
+    "Mean": lambda weights, x, axis, keepdims: x.mean(axis=tuple(axis), keepdims=keepdims),
+    "Sum": lambda weights, x, axis, keepdims: x.sum(axis=tuple(axis), keepdims=keepdims),
+}
+ACTIVATIONS = ("relu", "tanh", "silu", "elu")
+
+
+def by_layer(arrays: dict[str, Array]) -> dict[str, dict[str, Array]]:
+    """Arrays named `dense/kernel` as those of each layer."""
+    found: dict[str, dict[str, Array]] = {}
+    for name, array in arrays.items():
+        layer, _, weight = name.rpartition("/")
+        found.setdefault(layer, {})[weight] = array
+    return found
+
+
+def computed(
+    steps: list[dict[str, Any]],
+    weights: dict[str, dict[str, Array]],
+    first: str,
+    observations: Array,
+) -> Array:
+    """The last step's results, float32 [B, A].
+
+    Args:
+        steps: layers in their order.
+        weights: of each, by name.
+        first: the name of what the first ones are given.
+        observations: that, [B, …].
+    """
+    found = {first: np.asarray(observations).astype(np.float32)}
+    for step in steps:
+        name, own = step["name"], weights.get(step["name"], {})
+        given = [found[each] for each in step["of"]]
+        if "constant" in own:
+            given.append(own["constant"])
+        found[name] = LAYERS[step["kind"]](own, *given, **step["settings"])
+    return found[steps[-1]["name"]]
+
+
+class Network:
+    """From observations of the environment to its actions."""
+
+    def __init__(self, path: str):
+        """Reads the file."""
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+        self._steps = json.loads(str(arrays.pop("steps")))
+        self._input = str(arrays.pop("input"))  # its name among the layers
+        self._actions = arrays.pop("actions")  # the environment's own, [A, …]
+        for name in [each.removesuffix(".bits") for each in arrays if each.endswith(".bits")]:
+            whole = np.zeros(arrays.pop(f"{name}.shape"), np.float32)
+            bits = np.unpackbits(arrays.pop(f"{name}.bits"), count=whole.size)
+            whole.flat[np.flatnonzero(bits)] = arrays[name]
+            arrays[name] = whole
+        self._weights = by_layer(arrays)
+
+    def q_values(self, observations: Array) -> Array:
+        """The values of all actions, float32 [B, A], of observations [B, …]."""
+        return computed(self._steps, self._weights, self._input, observations)
+
+    def __call__(self, observations: Array, masks: Array | None = None) -> dict[str, Array]:
+        """The environment's own actions and their values.
+
+        Args:
+            observations: [B, …].
+            masks: which actions are allowed, bool [B, A]; None: all are.
+        """
+        q_values = allowed = self.q_values(observations)
+        if masks is not None:
+            allowed = np.where(masks | ~masks.any(axis=1, keepdims=True), q_values, -1e9)
+        return {"action": self._actions[allowed.argmax(axis=1)], "q_values": q_values}

@@ -1,0 +1,27 @@
+"""Imports TensorFlow without packages that it only uses where they happen to be installed.
+
+Keras and TensorFlow import them for what nobody does here: galleries of images, data frames,
+notebooks, sparse arrays. Together they take up to a third of the time until tasks can be started.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+NAMES = ("IPython", "matplotlib", "pandas", "scipy")
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """They are not found in the block, unless they have been imported before.
+
+    Whoever imports them after it gets them. One thread at a time may import then.
+    """
+    absent = [name for name in NAMES if name not in sys.modules]
+    # As `import` has it, a module that is known not to be there.
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]

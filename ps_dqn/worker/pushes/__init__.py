@@ -1,0 +1,1 @@
+"""A worker's side of pull and push, and what is kept of it."""

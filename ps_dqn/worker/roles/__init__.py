@@ -1,0 +1,1 @@
+"""A worker's part in a run: it collects, learns, or both."""

@@ -1,0 +1,63 @@
+"""What can be put together trains; what cannot is refused with one line."""
+
+import json
+
+import numpy as np
+import pytest
+from support import matrix
+from support.command_lines import parsed
+
+from ps_dqn import config as configuration
+from ps_dqn.errors import UsageError
+from ps_dqn.flags import experiment
+from ps_dqn.run import checkpoints
+
+pytestmark = pytest.mark.slow
+
+UPDATES = 200
+LITTLE = (
+    *("--total_env_steps=4000", "--update_period=16", "--num_envs=16", "--batch_size=16"),
+    *("--hidden_sizes=16", "--jit_compile=none", "--target_return=inf", "--seed=3"),
+    *("--eval_period=1000000", "--eval_episodes=1", "--confirm_episodes=0"),
+)
+
+
+def refusal(mix: matrix.Mix) -> str:
+    """Why it cannot be; no text where it can."""
+    try:
+        config = experiment.read(parsed(*matrix.flags(mix), *LITTLE))
+        configuration.checks.check_workers(config, 2, is_remote=False)
+        config.shared_by(2)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def test_every_topology_is_asked_for() -> None:
+    [topology] = [field for field in configuration.fields() if field.name == "topology"]
+    assert {*matrix.AXES["topology"]} == {*topology.metadata["choices"]}
+
+
+def test_what_goes_together_in_pairs_goes_together() -> None:
+    possible = [mix for mix in matrix.mixes() if not matrix.refused(mix)]
+    assert len(possible) > 400
+    assert {mix: why for mix in possible if (why := refusal(mix))} == {}
+
+
+@pytest.mark.parametrize("mix", matrix.nearly(), ids="-".join)
+def test_what_does_not_go_together_is_refused(mix: matrix.Mix) -> None:
+    why = refusal(mix)
+    assert len(why.splitlines()) == 1
+    assert why.startswith("--")
+
+
+@pytest.mark.parametrize("mix", matrix.covering(), ids="-".join)
+def test_what_goes_together_trains(coordinate, mix: matrix.Mix) -> None:
+    folder, ended = coordinate("run", *matrix.flags(mix), *LITTLE)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["updates"] >= UPDATES
+    state = checkpoints.load(max((folder / "checkpoints").glob("updates-*.npz"))).state
+    assert np.isfinite(state.online).all()
+    # The average has followed from where it began.
+    assert 0 < np.abs(state.online - state.average).max() < 10

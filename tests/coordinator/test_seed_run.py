@@ -1,0 +1,58 @@
+"""A run of learners that infer for actors without a network, and what is left of it."""
+
+import csv
+import json
+
+import pytest
+
+ENVS, LEAST, PERIOD, UPDATES = 8, 200, 4, 8
+SMALL = (
+    *("--topology=seed", "--cluster=in_process", "--num_actors=3", f"--num_envs={ENVS}"),
+    *(f"--update_period={PERIOD}", f"--local_updates={UPDATES}", "--batch_size=16"),
+    *(f"--min_replay_size={LEAST}", "--hidden_sizes=16,16", "--jit_compile=none"),
+    *("--total_env_steps=3000", "--target_return=inf", "--metrics_period=500"),
+    *("--eval_period=1500", "--eval_episodes=2", "--confirm_episodes=0"),
+)
+
+
+@pytest.mark.parametrize(
+    ("learners", "flags"),
+    [
+        (1, ("--replay=prioritized", "--n_step=3")),
+        pytest.param(
+            *(2, ("--preset=r2d2", "--recurrent_size=8", "--burn_in=2", "--sequence_length=4")),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["a learner", "recurrent learners"],
+)
+def test_a_run_of_actors_and_learners(coordinate, learners: int, flags: tuple[str, ...]) -> None:
+    folder, ended = coordinate("seed", *flags, *SMALL, f"--num_learners={learners}")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    envs = ENVS // learners
+    said = f"3 actors, {learners} learner{'s' * (learners > 1)} × {envs} environments"
+    assert said in ended.stdout
+
+    summary = json.loads((folder / "summary.json").read_text())
+    steps = summary["env_steps"]
+    assert summary["reason"] == "finished"
+    # Nothing is learned of the step that begins another episode, but actors take it.
+    taken = steps + summary["episodes"]
+    by_worker = [summary["workers"][str(worker)] for worker in range(learners)]
+    # One learner may be ahead of the other, by as much as its actors were.
+    updates = sum(row["updates_made"] for row in by_worker) / learners
+    assert updates == pytest.approx((taken - LEAST) / PERIOD, abs=3 * UPDATES)
+    assert all(row["env_steps_made"] > 0 and row["updates_made"] > 0 for row in by_worker)
+    # What is made while the last push is learned is in no push.
+    beyond = sum(row["env_steps_made"] for row in by_worker) - steps
+    assert 0 <= beyond <= learners * (PERIOD * UPDATES + ENVS)
+    assert all(1 <= row["inference_batch_size"] <= envs for row in by_worker)
+    assert all(row["inference_latency_ms_max"] > 0 for row in by_worker)
+
+    assert "environments at once; actors waited" in ended.stdout
+
+    with (folder / "metrics.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["inference/batch_size"]]
+    assert float(rows[-1]["inference/actors"]) <= 3 / learners + 1
+    assert float(rows[-1]["inference/latency_ms"]) > 0
+    assert float(rows[-1]["inference/per_second"]) > 0

@@ -1,0 +1,115 @@
+"""What the documents say of Kubernetes, done with a program in kubectl's place: no cluster is here.
+
+What needs no cluster is done: overlays are written and rendered, keys and certificates are made.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from support import documented
+from support.documented import ELLIPSIS, Shown
+from support.fake_programs import FakeKubectl
+from support.launched_run import cluster_of
+from support.manifests import Object, kustomize, of_kind, pods
+
+from ps_dqn import launch
+
+SHOWN = [each for each in documented.all_shown() if each.is_block and ELLIPSIS not in each.text]
+LAUNCHES = [each for each in SHOWN if each.program and each.program[0] == "launch"]
+# What the documents have people write.
+FLAGFILE = "--preset=atari_fast\n--env_id=ALE/Pong-v5\n"
+
+
+def words_of(shown: Shown) -> list[str]:
+    assert shown.program
+    words = [each.replace("REPOSITORY", "registry.example.com") for each in shown.program[1]]
+    return ["launch", *words]
+
+
+@pytest.fixture
+def objects(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[Object]:
+    """Those of the run that is called pong, and a pod for each of its roles."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pong.flags").write_text(FLAGFILE)
+    first = next(each for each in LAUNCHES if "--name=pong" in each.text)
+    assert launch.main([each for each in words_of(first) if each != "--dry_run"]) == 0
+    found = [*kustomize(tmp_path / "launch" / "pong")]
+    return found + [
+        {
+            "kind": "Pod",
+            "metadata": {
+                **each.template["metadata"],
+                **{"name": f"pong-{each.role}-0", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            },
+            "status": {"phase": "Running"},
+        }
+        for each in pods(found)
+    ]
+
+
+@pytest.fixture
+def kubectl(
+    objects: list[Object], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> FakeKubectl:
+    return cluster_of(objects, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("shown", LAUNCHES, ids=lambda shown: f"{shown.document}: {shown.text}")
+def test_a_command_is_taken_and_asks_kubectl(shown: Shown, kubectl: FakeKubectl) -> None:
+    words = words_of(shown)
+    assert launch.main(words) == 0
+    name = next(each.partition("=")[2] for each in words if each.startswith("--name="))
+    asked = words[1] != "k8s" or {"--apply", "--dry_run"} & {*words}
+    assert bool(kubectl.calls()) == bool(asked)
+    assert pathlib.Path("launch", name, "kustomization.yaml").exists()
+
+
+def test_what_is_forwarded_is_there(objects: list[Object]) -> None:
+    forwards = [each.words for each in SHOWN if "port-forward" in each.text]
+    assert len(forwards) == 2
+    there = {f"{each['kind'].lower()}/{each['metadata']['name']}" for each in objects}
+    for _, where, _, target, port in forwards:
+        assert where == "--namespace=ps-dqn"
+        assert target in there
+        [role] = [each for each in pods(objects) if f"/pong-{each.role}" in target]
+        [container] = role.template["spec"]["containers"]
+        assert int(port) in [each["containerPort"] for each in container["ports"]]
+
+
+def test_the_patch_and_the_overlay_by_hand_fit(tmp_path: pathlib.Path) -> None:
+    text = (documented.ROOT / "docs/kubernetes.md").read_text()
+    patch, overlay = re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S)
+    (tmp_path / "spot.yaml").write_text(patch)
+    output = tmp_path / "patched"
+    usual = ["--workers=2", "--ps=1", "--image=a:1", "--preset=cartpole", f"--output={output}"]
+    assert (
+        launch.main(["launch", "k8s", "--name=a", f"--patch={tmp_path / 'spot.yaml'}", *usual]) == 0
+    )
+    [workers] = [each.template for each in pods(kustomize(output)) if each.role == "worker"]
+    assert workers["spec"]["priorityClassName"] == "cheap"
+    folder = tmp_path / "k8s" / "overlays" / "mine"
+    shutil.copytree(documented.ROOT / "k8s", tmp_path / "k8s")
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(overlay)
+    (folder / "experiment.flags").write_text(FLAGFILE)
+    counts = {
+        each["metadata"]["name"]: each["spec"]["replicas"]
+        for each in of_kind(kustomize(folder), "StatefulSet")
+    }
+    assert counts == {"worker": 20, "parameter-server": 2}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_certificates_are_made_and_are_what_the_secret_takes(tmp_path: pathlib.Path) -> None:
+    for shown in SHOWN:
+        if shown.words[0] == "openssl":
+            subprocess.run(shown.words, cwd=tmp_path, check=True, capture_output=True)
+    [secret] = [each.words for each in SHOWN if "secret" in each.words]
+    files = [each.partition("=")[2] for each in secret if each.startswith("--from-file=")]
+    assert len(files) == 3
+    assert all((tmp_path / each).exists() for each in files)
+    verify = ["openssl", "verify", "-CAfile", "ca.crt", "tls.crt"]
+    subprocess.run(verify, cwd=tmp_path, check=True, capture_output=True)

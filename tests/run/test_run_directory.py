@@ -1,0 +1,46 @@
+"""Which folders a run may write into."""
+
+import pathlib
+
+import pytest
+
+from ps_dqn.errors import UsageError
+from ps_dqn.run import directory
+
+
+@pytest.mark.parametrize("name", ["workers", "summary.json", "metrics.csv", "flags.txt", "logs"])
+def test_a_folder_of_something_else_is_refused(tmp_path: pathlib.Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(UsageError) as caught:
+        directory.check_free(tmp_path)
+    assert str(caught.value) == (
+        f"--run_dir={tmp_path}: has {name}, and is no run's folder: say another"
+    )
+
+
+def test_a_folder_with_the_code_of_an_environment_alone_is_new(tmp_path: pathlib.Path) -> None:
+    assert directory.is_new(tmp_path / "nothing")
+    (tmp_path / directory.GIVEN).mkdir()  # where Python's `train` has put one
+    assert directory.is_new(tmp_path)
+    directory.create(tmp_path)
+    assert not directory.is_new(tmp_path)
+
+
+def test_folders_that_are_free_or_a_runs_are_taken(tmp_path: pathlib.Path) -> None:
+    directory.check_free(tmp_path / "new")
+    (tmp_path / directory.GIVEN).mkdir()
+    (tmp_path / "notes.md").touch()
+    directory.check_free(tmp_path)
+    directory.create(tmp_path)
+    directory.write_flags(tmp_path, "--gamma=0.9")
+    directory.check_free(tmp_path)
+
+
+def test_a_file_and_a_student_are_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"cannot be written \(it is a file\)"):
+        directory.check_free(tmp_path / "file")
+    directory.create(tmp_path)
+    directory.write_flags(tmp_path, f"{directory.DISTILLED}runs/teacher\n--gamma=0.9")
+    with pytest.raises(UsageError, match="of a student, from which a training cannot go on"):
+        directory.check_free(tmp_path)
