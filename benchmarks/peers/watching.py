@@ -6,21 +6,11 @@ import pathlib
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
 
 from ps_dqn.telemetry import memory
 
 _PROC = pathlib.Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def family(pid: int) -> Iterator[int]:
-    """A process and those that it has started, and so on."""
-    yield pid
-    for children in (_PROC / str(pid) / "task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in children.read_text().split():
-                yield from family(int(child))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -59,7 +49,7 @@ class Watch:
 
     def _run(self) -> None:
         while True:
-            members = list(family(self._pid))
+            members = list(memory.family(self._pid))
             self.peak_bytes = max(self.peak_bytes, sum(map(memory.of_process, members)))
             for member in members:
                 self._cpu[member] = max(self._cpu.get(member, 0.0), cpu_seconds(member))
@@ -71,12 +61,12 @@ def end(process: subprocess.Popen[str]) -> None:
     """Ends a program and what it has started, and waits for it; one that is over is let be."""
     if process.poll() is not None:
         return  # its number may be another's by now
-    for member in reversed(list(family(process.pid))):
+    for member in reversed(list(memory.family(process.pid))):
         with contextlib.suppress(OSError):
             os.kill(member, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=20)
-    for member in reversed(list(family(process.pid))):
+    for member in reversed(list(memory.family(process.pid))):
         with contextlib.suppress(OSError):
             os.kill(member, signal.SIGKILL)
     process.wait()

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import glob
 import os
 import pathlib
 import resource
@@ -55,7 +56,7 @@ class Reading:
             self._turn.release()
 
     def _read(self) -> None:
-        known = [of_process(pid) for pid in ([self._pid] if self._alone else _family(self._pid))]
+        known = [of_process(pid) for pid in ([self._pid] if self._alone else family(self._pid))]
         self._value, self._read_at = sum(known) or _largest(), time.monotonic()
 
 
@@ -81,10 +82,11 @@ def of_process(pid: int) -> int:
     return 0
 
 
-def _family(pid: int) -> Iterator[int]:
-    """A process and those that it has started, and so on."""
+def family(pid: int) -> Iterator[int]:
+    """A process and those that it has started, and so on; any of them may end meanwhile."""
     yield pid
-    for children in (_PROC / str(pid) / "task").glob("*/children"):
+    # Unlike pathlib's, this one passes over folders that are gone when it comes to them.
+    for children in glob.iglob(f"{_PROC}/{pid}/task/*/children"):
         with contextlib.suppress(OSError):
-            for child in children.read_text().split():
-                yield from _family(int(child))
+            for child in pathlib.Path(children).read_text().split():
+                yield from family(int(child))

@@ -18,6 +18,8 @@ from known import PEERS, Peer
 from measuring import Asked, measure
 from support.programs import ROOT, SUPPORT
 
+from ps_dqn.telemetry import memory
+
 _SPEC = importlib.util.spec_from_file_location(
     "peers_main", ROOT / "benchmarks" / "peers" / "__main__.py"
 )
@@ -91,7 +93,7 @@ def test_all_processes_of_a_program_are_watched_and_end() -> None:
     deadline = time.monotonic() + 60
     while watch.peak_bytes < 64 << 20 and time.monotonic() < deadline:
         time.sleep(0.02)
-    members = list(watching.family(process.pid))
+    members = list(memory.family(process.pid))
     watching.end(process)
     watch.close()
     process.stdout.close()

@@ -1,6 +1,7 @@
 """What a process and those that it started take."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -33,6 +34,28 @@ def test_what_a_process_has_started_counts(monkeypatch: pytest.MonkeyPatch) -> N
         memory._reading.cache_clear()
         child.communicate(b"\n")
     assert memory.of_process(child.pid) == 0
+
+
+def test_who_ends_while_looked_at_has_started_nobody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    threads = tmp_path / "7/task"
+
+    def ends_first(look):
+        def scan(path="."):
+            if str(path) == str(threads) and threads.exists():
+                threads.rename(tmp_path / "ended")
+            return look(path)
+
+        return scan
+
+    (threads / "7").mkdir(parents=True)
+    (threads / "7/children").write_text("8 ")
+    monkeypatch.setattr(memory, "_PROC", tmp_path)
+    assert list(memory.family(7)) == [7, 8]
+    for each in ("scandir", "listdir"):
+        monkeypatch.setattr(os, each, ends_first(getattr(os, each)))
+    assert list(memory.family(7)) == [7]
 
 
 def test_where_the_system_says_nothing_the_most_there_ever_was_is_taken(
