@@ -5,6 +5,7 @@ one, and renames a finished file into its place. So processes may share a folder
 """
 
 import contextlib
+import glob
 import hashlib
 import importlib.metadata
 import os
@@ -131,7 +132,9 @@ def _prune(root: pathlib.Path) -> None:
     And empty ones, with which TensorFlow fails: a machine that loses its power may leave them.
     """
     sizes = {}
-    for path in root.glob(f"xla-*/{FILES}"):
+    # Unlike pathlib's, this one passes over folders that are gone when it comes to them.
+    for name in glob.glob(f"xla-*/{FILES}", root_dir=root):
+        path = root / name
         with contextlib.suppress(OSError):
             status = path.stat()
             sizes[status.st_mtime, path] = status.st_size

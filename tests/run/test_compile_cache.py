@@ -128,6 +128,27 @@ def test_the_oldest_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.
     assert other.exists()
 
 
+def test_others_may_remove_folders_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    going, empty = (tmp_path / name / "xla_compile_cache__1.pb" for name in ("xla-0", "xla-1"))
+    for file in (going, empty):
+        file.parent.mkdir()
+        file.touch()
+    scan = os.scandir
+
+    def goes_first(path="."):
+        if str(path) == str(going.parent) and going.exists():
+            going.unlink()
+            going.parent.rmdir()
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", goes_first)
+    folder_of(str(tmp_path))
+    assert not going.exists()
+    assert not empty.exists()
+
+
 def test_empty_files_go(tmp_path: pathlib.Path) -> None:
     # TensorFlow fails with one: "Serialized cache key does not match".
     files = [pathlib.Path(folder_of("auto")) / f"xla_compile_cache__{n}.pb" for n in range(2)]
