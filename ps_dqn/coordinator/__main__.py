@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
                 stateful_sets.scale_to_zero(sets, print)
         command_line.refuse(error)
     except KeyboardInterrupt:
-        print("Ctrl-C came before the run had begun: nothing is left of it", file=sys.stderr)
+        print("Ctrl-C came before the run had begun: no file was changed", file=sys.stderr)
         return INTERRUPTED
 
 

@@ -31,7 +31,7 @@ def test_while_the_command_imports_its_own_code(tmp_path: pathlib.Path) -> None:
 def test_while_the_environment_is_looked_at(tmp_path: pathlib.Path) -> None:
     (tmp_path / "mine.py").write_text(CTRL_C)
     arguments = ["-m", "ps_dqn", "train", "--env_module=mine", "--run_dir=run"]
-    ended_by_it(arguments, tmp_path, "Ctrl-C came before the run had begun: nothing is left of it")
+    ended_by_it(arguments, tmp_path, "Ctrl-C came before the run had begun: no file was changed")
 
 
 @pytest.mark.parametrize("is_new", [True, False])
