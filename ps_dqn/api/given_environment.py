@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory
+from ps_dqn.run.overwritten import Overwritten
 
 MODULE = "ps_dqn_environment"
 _SOURCE = '''"""The environment that ps_dqn.train was given, as it was then."""
@@ -31,13 +32,20 @@ class GivenEnvironment(NamedTuple):
     name: str
     pickled: bytes | None  # None: nothing
 
-    def write(self, run_dir: pathlib.Path) -> None:
-        """Writes what other processes need, into a run's folder."""
+    def write(self, run_dir: pathlib.Path) -> Overwritten:
+        """Writes what other processes need, into a run's folder.
+
+        Returns:
+            What was there before.
+        """
+        folder = run_dir / directory.GIVEN
+        files = [folder / f"{MODULE}.pickle", folder / f"{MODULE}.py"]
+        before = Overwritten(files if self.pickled is not None else [])
         if self.pickled is not None:
-            folder = run_dir / directory.GIVEN
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{MODULE}.pickle").write_bytes(self.pickled)
-            (folder / f"{MODULE}.py").write_text(_SOURCE.format(name=self.name))
+            files[0].write_bytes(self.pickled)
+            files[1].write_text(_SOURCE.format(name=self.name))
+        return before
 
 
 def named(made_by: Callable[..., Any]) -> GivenEnvironment:

@@ -15,6 +15,7 @@ from ps_dqn.api.measures import Follower, Measures
 from ps_dqn.api.run import Run
 from ps_dqn.errors import TrainingError, UsageError
 from ps_dqn.run import directory, signals
+from ps_dqn.run.overwritten import Overwritten
 
 # From one look at the rows of metrics to the next, at most (seconds).
 POLL_SECONDS = 0.2
@@ -125,9 +126,10 @@ class _Training:
         verbose: bool,
     ):
         """Starts it."""
+        self._before = Overwritten([])
         if given is not None:
             try:
-                given.write(folder)
+                self._before = given.write(folder)
             except OSError as error:
                 raise UsageError(f"{folder}: cannot be written ({error.strerror})") from None
         words = [*flags, f"--run_dir={folder}", *["--resume"] * resume]
@@ -156,6 +158,7 @@ class _Training:
         code = self._child.code
         said = [line.removeprefix("error: ") for line in self._last if line.startswith("error: ")]
         if code == signals.WRONG_USAGE:
+            self._before.put_back()
             raise UsageError(said[-1] if said else "\n".join(self._last))
         has_summary = (self._folder / directory.SUMMARY).exists()
         if has_summary and (code == 0 or code in _STOPPED):

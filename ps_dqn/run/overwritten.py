@@ -12,15 +12,28 @@ class Overwritten:
         """Reads them.
 
         Args:
-            paths: of files that may not be there.
+            paths: of files that may not be there, nor may their folders.
         """
-        self._contents: dict[pathlib.Path, bytes] = {}
+        self._contents: dict[pathlib.Path, bytes | None] = {}
+        self._new_folders: dict[pathlib.Path, None] = {}  # the innermost first
         for path in paths:
+            self._contents[path] = None
             with contextlib.suppress(OSError):
                 self._contents[path] = path.read_bytes()
+            missing = [folder for folder in path.parents if not folder.exists()]
+            self._new_folders |= dict.fromkeys(missing)
 
     def put_back(self) -> None:
-        """Writes those that were there as they were."""
+        """Writes those that were there as they were, and removes the others with their folders.
+
+        A folder stays that has something else by now.
+        """
         for path, content in self._contents.items():
             with contextlib.suppress(OSError):  # whoever was refused has been told why
-                path.write_bytes(content)
+                if content is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    path.write_bytes(content)
+        for folder in self._new_folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()

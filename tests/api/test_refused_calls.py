@@ -8,6 +8,7 @@ import gymnasium
 import pytest
 
 from ps_dqn import Run, TrainingError, UsageError, train
+from ps_dqn.run import directory
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,24 @@ def test_an_environment_that_cannot_be_taken_along_is_refused() -> None:
         )
     with pytest.raises(UsageError, match="is neither a name nor a class"):
         train(7)  # type: ignore[arg-type]
+
+
+def test_a_refused_environment_leaves_the_one_that_was_there(tmp_path: pathlib.Path) -> None:
+    def make() -> gymnasium.Env:
+        return gymnasium.make("CartPole-v1")
+
+    for folder in (None, "new"):
+        with pytest.raises(UsageError, match="cannot be made"):
+            train(make, run_dir=folder, verbose=False, env_kwargs={"size": 3})
+    assert list(tmp_path.glob("runs/*")) == []
+    assert not (tmp_path / "new").exists()
+    there = tmp_path / "there" / directory.GIVEN / "ps_dqn_environment.pickle"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"another one")
+    with pytest.raises(UsageError, match="cannot be made"):
+        train(make, run_dir="there", verbose=False, env_kwargs={"size": 3})
+    assert [path.name for path in there.parent.iterdir()] == [there.name]
+    assert there.read_bytes() == b"another one"
 
 
 def test_a_folder_that_is_none_of_a_run_is_refused(tmp_path: pathlib.Path) -> None:
