@@ -10,6 +10,7 @@ os.environ["TF_XLA_FLAGS"] = "--tf_xla_persistent_cache_directory="
 
 import pathlib
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -40,6 +41,16 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 
             tf.config.threading.set_intra_op_parallelism_threads(THREADS["intra_op_threads"])
             tf.config.threading.set_inter_op_parallelism_threads(THREADS["inter_op_threads"])
+
+
+def pytest_sessionfinish() -> None:
+    """Lets go of the run directories that runs in this process hold.
+
+    They are held for as long as it lives, and Python warns of each file that is open at its end.
+    """
+    lock = sys.modules.get("ps_dqn.run.lock")
+    for file in lock._held.values() if lock else ():
+        file.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
