@@ -70,7 +70,9 @@ def test_every_algorithm_goes_with_every_problem(algorithm: str, problem: str) -
     assert found.replay.replay == alone.replay.replay
     assert found.value.double_dqn == alone.value.double_dqn or algorithm == "gorila"
     assert found.environment.env_id == config(problem).environment.env_id
-    assert found.learning.gamma == config(problem).learning.gamma
+    pair = preset.PAIRS / f"{problem}+{algorithm}.flags"
+    if not (pair.exists() and "--gamma=" in pair.read_text()):  # measured with another horizon
+        assert found.learning.gamma == config(problem).learning.gamma
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
