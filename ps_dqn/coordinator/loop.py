@@ -60,8 +60,7 @@ class Training:
         hear_updates: Callable[[int], None] = lambda _: None,
         replay: ReplayStore | None = None,
     ):
-        self._config = config
-        self._target_return = target_return
+        self._config, self._target_return = config, target_return
         self._store, self._replay = store, replay
         self._closures, self._schedule, self._tasks = closures, schedule, tasks
         self._saving = saving
@@ -152,16 +151,17 @@ class Training:
         outcome = self._schedule.next(TICK_SECONDS)
         while outcome is not None:
             self._take(outcome)
+            # One by one, so that the order of closures is the same however late this looks.
+            if self._state == "training" and not self._over():
+                self._fill_window()
             outcome = self._schedule.next(0.0)
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
 
     def _take(self, outcome: Outcome) -> None:
         handlers: dict[str, Callable[[Any], None]] = {
-            "train": self._on_report,
-            "freeze": self._on_frozen,
-            "evaluation": self._on_evaluation,
-            LOST: self._on_loss,
+            **{"train": self._on_report, LOST: self._on_loss},
+            **{"freeze": self._on_frozen, "evaluation": self._on_evaluation},
         }
         if outcome.kind == "train":
             self._window.close(Tickets(*map(int, outcome.args[0])).first)
@@ -192,8 +192,8 @@ class Training:
         if env_steps >= self._next_row:
             self._write_train_row()
             self._next_row = env_steps + self._config.run.metrics_period
-        is_due = env_steps >= self._next_evaluation and not self._reason
-        if is_due and not self._evaluations.is_running:
+        is_free = not (self._reason or self._evaluations.is_running)
+        if is_free and env_steps >= self._next_evaluation:
             self._evaluations.start(env_steps)
             self._next_evaluation = env_steps + self._config.run.eval_period
 
