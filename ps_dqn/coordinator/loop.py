@@ -63,8 +63,7 @@ class Training:
         self._config, self._target_return = config, target_return
         self._store, self._replay = store, replay
         self._closures, self._schedule, self._tasks = closures, schedule, tasks
-        self._saving = saving
-        self._observer = observer
+        self._saving, self._observer = saving, observer
         self._films, self._hear_updates = films, hear_updates
         self._reason, self._waits = "", LastWaits(config.faults.drain_timeout)
         self._state = "training"  # one of `figures.STATES`
@@ -125,11 +124,10 @@ class Training:
         if self._reason == "finished" and not self._judging.is_of(self._progress.counters):
             self._evaluate_finally()
             error = self._saving.last(self.seconds)  # closures may have ended meanwhile
-        errors = self._env_failures.too_many, error
         with timeline.span("asking servers for their ledgers"):
             return Result(
                 self._reason,
-                list(filter(None, errors)),
+                [each for each in (self._env_failures.too_many, error) if each],
                 self.seconds,
                 self._store.counters(),
                 self._judging.last,
@@ -148,20 +146,22 @@ class Training:
 
     def _hear(self) -> None:
         """Waits for what has ended, and hears all of it before anything is shown."""
-        outcome = self._schedule.next(TICK_SECONDS)
-        while outcome is not None:
+        first = self._schedule.next(TICK_SECONDS)
+        ended = [] if first is None else [first, *iter(lambda: self._schedule.next(0.0), None)]
+        for outcome in ended:
             self._take(outcome)
-            # One by one, so that the order of closures is the same however late this looks.
+            # After each, so that closures have the same order however late this looks.
             if self._state == "training" and not self._over():
                 self._fill_window()
-            outcome = self._schedule.next(0.0)
         if time.perf_counter() - self._ticked > TICK_SECONDS:
             self._tick()
 
     def _take(self, outcome: Outcome) -> None:
         handlers: dict[str, Callable[[Any], None]] = {
-            **{"train": self._on_report, LOST: self._on_loss},
-            **{"freeze": self._on_frozen, "evaluation": self._on_evaluation},
+            "train": self._on_report,
+            "freeze": self._on_frozen,
+            "evaluation": self._on_evaluation,
+            LOST: self._on_loss,
         }
         if outcome.kind == "train":
             self._window.close(Tickets(*map(int, outcome.args[0])).first)
