@@ -38,13 +38,14 @@ class GivenEnvironment(NamedTuple):
         Returns:
             What was there before.
         """
+        if self.pickled is None:
+            return Overwritten([])
         folder = run_dir / directory.GIVEN
-        files = [folder / f"{MODULE}.pickle", folder / f"{MODULE}.py"]
-        before = Overwritten(files if self.pickled is not None else [])
-        if self.pickled is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            files[0].write_bytes(self.pickled)
-            files[1].write_text(_SOURCE.format(name=self.name))
+        data, module = folder / f"{MODULE}.pickle", folder / f"{MODULE}.py"
+        before = Overwritten([data, module])
+        folder.mkdir(parents=True, exist_ok=True)
+        data.write_bytes(self.pickled)
+        module.write_text(_SOURCE.format(name=self.name))
         return before
 
 
