@@ -8,7 +8,7 @@ import pytest
 from support import processes as real
 from support import remote_tasks
 from support.going_on import trains_on, updates
-from support.processes import Processes, Running
+from support.processes import Processes
 
 from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
@@ -57,12 +57,7 @@ def test_an_actor_of_others_that_is_not_reached_is_named_until_it_is(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
     spec = ports.on_this_machine(1, 1, 0, 2)
-    hosts = remote_tasks.hosts(spec)
-
-    def start(task: Task) -> Running:
-        module = remote_tasks.MODULES[task.job]
-        return processes.start("-m", module, f"--task_index={task.index}", *hosts)
-
+    hosts, start = remote_tasks.hosts(spec), remote_tasks.starting(processes, spec)
     late = Task("actor", 1)
     tasks = {task: start(task) for task in spec.all_tasks() if task != late}
     words = ("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *hosts, *FLAGS)

@@ -60,6 +60,19 @@ def start(processes: Processes, disk: pathlib.Path) -> Running:
     return processes.start("-m", "ps_dqn.coordinator", f"--run_dir={disk / 'run'}", *FLAGS)
 
 
+def ends_with_every_row(running: Running, run: pathlib.Path) -> None:
+    """Ctrl-C ends it in good order, and no row of its metrics is missing."""
+    os.kill(running.pid, signal.SIGINT)
+    assert running.ended() == 128 + signal.SIGINT, running.text
+    assert running.count("Traceback") == running.count("error") == 0, running.text
+    with (run / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    # From one to the next there is no more than what one closure makes.
+    train = [int(row["env_steps"]) for row in rows if row["train/td_loss"]]
+    assert train == sorted(train)
+    assert max(b - a for a, b in itertools.pairwise(train)) < 15_000
+
+
 def until_saved(running: Running, disk: pathlib.Path) -> pathlib.Path:
     """Waits for a checkpoint; the folder that it is in."""
     running.trains()
@@ -85,15 +98,7 @@ def test_training_goes_on_and_everything_is_written_once_there_is_room(
     filler.unlink()
     running.line_with("checkpoints are written again")
     running.line_with("metrics are written again")
-    os.kill(running.pid, signal.SIGINT)
-    assert running.ended() == 128 + signal.SIGINT, running.text
-    assert running.count("Traceback") == running.count("error") == 0, running.text
-    with (disk / "run" / "metrics.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    # None is missing: from one to the next there is no more than what one closure makes.
-    train = [int(row["env_steps"]) for row in rows if row["train/td_loss"]]
-    assert train == sorted(train)
-    assert max(b - a for a, b in itertools.pairwise(train)) < 15_000
+    ends_with_every_row(running, disk / "run")
     assert not list(checkpoints.glob("*.tmp"))
     processes.all_gone(10)
 
@@ -116,14 +121,7 @@ def test_a_server_that_is_lost_meanwhile_does_not_end_the_run(
     real.until(lambda: running.count("updates/s") > heard + 4, 120, "training")
     (disk / "filler").unlink()
     running.line_with("metrics are written again")
-    os.kill(running.pid, signal.SIGINT)
-    assert running.ended() == 128 + signal.SIGINT, running.text
-    assert running.count("Traceback") == running.count("error") == 0, running.text
-    with (disk / "run" / "metrics.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    train = [int(row["env_steps"]) for row in rows if row["train/td_loss"]]
-    assert train == sorted(train)
-    assert max(b - a for a, b in itertools.pairwise(train)) < 15_000
+    ends_with_every_row(running, disk / "run")
     assert not list((disk / "run").glob("*.tmp"))
     processes.all_gone(10)
 

@@ -106,12 +106,7 @@ def test_actors_of_others_have_no_network_and_may_come_back(
 ) -> None:
     """Remote tasks, by host flags; the network has 16 MB, of which the actor has none."""
     spec = ports.on_this_machine(1, 1, 0, 1)
-    hosts = remote_tasks.hosts(spec)
-
-    def start(task: Task) -> Running:
-        module = remote_tasks.MODULES[task.job]
-        return processes.start("-m", module, f"--task_index={task.index}", *hosts)
-
+    hosts, start = remote_tasks.hosts(spec), remote_tasks.starting(processes, spec)
     tasks = {task: start(task) for task in spec.all_tasks()}
     folder = tmp_path / "run"
     words = (f"--run_dir={folder}", *hosts, *FLAGS, "--num_actors=1", "--hidden_sizes=2000,2000")

@@ -1,6 +1,9 @@
 """What tests of remote tasks start, and a small run of them that does not end by itself."""
 
-from ps_dqn.cluster.spec import ClusterSpec
+from collections.abc import Callable
+
+from ps_dqn.cluster.spec import ClusterSpec, Task
+from support.processes import Processes, Running
 
 MODULES = {
     "chief": "ps_dqn.coordinator",
@@ -28,3 +31,13 @@ def hosts(spec: ClusterSpec) -> tuple[str, ...]:
         f"--worker_hosts={','.join(spec.workers)}",
         f"--actor_hosts={','.join(spec.actors)}",
     )
+
+
+def starting(processes: Processes, spec: ClusterSpec) -> Callable[[Task], Running]:
+    """What starts a task of SEED, as one of somebody else's."""
+
+    def start(task: Task) -> Running:
+        index = f"--task_index={task.index}"
+        return processes.start("-m", MODULES[task.job], index, *hosts(spec))
+
+    return start
