@@ -3,12 +3,11 @@
 import pathlib
 
 import pytest
-from support.scripted_run import ScriptedRun, training
+from support.scripted_run import LateRun, ScriptedRun, training
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator import loop
 from ps_dqn.coordinator.reporting.result import Result
-from ps_dqn.coordinator.scheduling.dispatch import Outcome
 from ps_dqn.run.checkpoints import Checkpoints
 
 TARGET = 10.0
@@ -77,19 +76,12 @@ def test_all_that_has_come_is_heard_before_rates_are_shown(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reports that wait while a checkpoint is saved would else be of the instant after it."""
-
-    class Ready(ScriptedRun):
-        def next(self, timeout: float) -> Outcome | None:
-            return super().next(1.0) if self._waiting else None
-
-    waiting: list[int] = []
-    scripted = Ready([BAD])
+    unheard: list[int] = []
+    scripted = LateRun([BAD])
     config = Config.from_values(SHORT)
     run = training(config, TARGET, scripted, tmp_path, num_workers=2)
-    monkeypatch.setattr(loop, "TICK_SECONDS", 0.0)
-    monkeypatch.setattr(
-        run._observer, "show", lambda _: waiting.append(scripted.outstanding("train"))
-    )
+    monkeypatch.setattr(loop, "TICK_SECONDS", 1e-9)  # at each look
+    monkeypatch.setattr(run._observer, "show", lambda _: unheard.append(scripted.unheard))
     run.run()
-    assert len(waiting) > 2
-    assert set(waiting[1:]) == {0}
+    assert len(unheard) > 2
+    assert set(unheard) == {0}
