@@ -10,7 +10,7 @@ import numpy as np
 from ps_dqn.environments.interface import Interface
 from ps_dqn.errors import UsageError
 from ps_dqn.networks.network import QNetwork
-from ps_dqn.policy import numpy_network, numpy_steps
+from ps_dqn.policy import greedy, numpy_network, numpy_steps
 from ps_dqn.policy.plain import plain
 
 READER = "numpy_network.py"
@@ -52,7 +52,8 @@ def write(
     numbers = np.arange(interface.spec.num_actions)
     arrays: dict[str, Any] = {"actions": interface.actions.of(numbers)}
     first, steps, found = numpy_steps.of(plain(network.as_keras()))
-    arrays |= {"input": first, **found}
+    output = greedy.LOGITS if network.has_policy else greedy.Q_VALUES
+    arrays |= {"input": first, "output": output, **found}
     if is_sparse:
         arrays = {key: value for each in arrays.items() for key, value in sparse(*each).items()}
     np.savez(path, steps=json.dumps(steps), **arrays)

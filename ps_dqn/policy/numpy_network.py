@@ -3,9 +3,9 @@
 This file lies beside the `model.npz` that it reads, and needs nothing else of its project. The file
 has the weights by layer and name (`dense/kernel`), and `steps`, text in JSON: a list of layers in
 their order, each with its name, its kind, settings and the names of the layers whose results it is
-given. The last one's results are the values of actions. Of weights most of which are zero it may
-have the others alone (`dense/kernel`), with the shape (`dense/kernel.shape`) and which of all they
-are, a bit for each (`dense/kernel.bits`).
+given. The last one's results are the values of actions, or a policy's logits: `output` says which.
+Of weights most of which are zero it may have the others alone (`dense/kernel`), with the shape
+(`dense/kernel.shape`) and which of all they are, a bit for each (`dense/kernel.bits`).
 
 Shapes: B observations, A actions.
 """
@@ -58,6 +58,8 @@ LAYERS: dict[str, Any] = {
     "Clip": lambda weights, x, x_min, x_max: np.clip(x, x_min, x_max),
     "Mean": lambda weights, x, axis, keepdims: x.mean(axis=tuple(axis), keepdims=keepdims),
     "Sum": lambda weights, x, axis, keepdims: x.sum(axis=tuple(axis), keepdims=keepdims),
+    "Concatenate": lambda weights, *x, axis: np.concatenate(x, *axis),
+    "GetItem": lambda weights, x, start, stop: x[..., start:stop],
 }
 ACTIVATIONS = ("relu", "tanh", "silu", "elu")
 
@@ -104,6 +106,7 @@ class Network:
             arrays = {name: data[name] for name in data.files}
         self._steps = json.loads(str(arrays.pop("steps")))
         self._input = str(arrays.pop("input"))  # its name among the layers
+        self._output = str(arrays.pop("output"))  # q_values or logits
         self._actions = arrays.pop("actions")  # the environment's own, [A, …]
         for name in [each.removesuffix(".bits") for each in arrays if each.endswith(".bits")]:
             whole = np.zeros(arrays.pop(f"{name}.shape"), np.float32)
@@ -112,18 +115,21 @@ class Network:
             arrays[name] = whole
         self._weights = by_layer(arrays)
 
-    def q_values(self, observations: Array) -> Array:
-        """The values of all actions, float32 [B, A], of observations [B, …]."""
+    def values(self, observations: Array) -> Array:
+        """What actions are chosen by, float32 [B, A], of observations [B, …].
+
+        Their values (`q_values`), or the logits of a policy, whose softmax are their probabilities.
+        """
         return computed(self._steps, self._weights, self._input, observations)
 
     def __call__(self, observations: Array, masks: Array | None = None) -> dict[str, Array]:
-        """The environment's own actions and their values.
+        """The environment's own actions, and their `q_values` or `logits`.
 
         Args:
             observations: [B, …].
             masks: which actions are allowed, bool [B, A]; None: all are.
         """
-        q_values = allowed = self.q_values(observations)
+        values = allowed = self.values(observations)
         if masks is not None:
-            allowed = np.where(masks | ~masks.any(axis=1, keepdims=True), q_values, -1e9)
-        return {"action": self._actions[allowed.argmax(axis=1)], "q_values": q_values}
+            allowed = np.where(masks | ~masks.any(axis=1, keepdims=True), values, -1e9)
+        return {"action": self._actions[allowed.argmax(axis=1)], self._output: values}

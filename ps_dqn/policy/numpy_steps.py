@@ -1,6 +1,7 @@
 """A Keras model of dense layers over one array as the steps that `numpy_network` computes."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import keras
@@ -23,6 +24,7 @@ SETTINGS = {
     "Clip": ("x_min", "x_max"),
     "Mean": ("axis", "keepdims"),
     "Sum": ("axis", "keepdims"),
+    "Concatenate": ("axis",),
 }
 
 
@@ -47,11 +49,14 @@ def of(model: keras.Model) -> Steps:
             first = layer.name
             continue
         [node] = written["inbound_nodes"]
-        given = node["args"]
-        if constants := [each for each in given if not _is_tensor(each)]:
-            [arrays[f"{layer.name}{CONSTANT}"]] = map(_constant, constants)
-        arrays |= {f"{layer.name}/{each.name}": each.numpy() for each in _weights(layer)}
+        given = [*_flat(node["args"])]
         settings = {name: _setting(name, getattr(layer, name)) for name in SETTINGS.get(kind, ())}
+        others = [each for each in given if not _is_tensor(each)]
+        if kind == "GetItem":
+            settings = _of_last_axis(node["args"][1]) or {}
+        elif others:
+            [arrays[f"{layer.name}{CONSTANT}"]] = map(_constant, others)
+        arrays |= {f"{layer.name}/{each.name}": each.numpy() for each in _weights(layer)}
         whose = [each["config"]["keras_history"][0] for each in given if _is_tensor(each)]
         steps.append({"name": layer.name, "kind": kind, "settings": settings, "of": whose})
     return Steps(first, steps, arrays)
@@ -65,9 +70,17 @@ def unknown(model: keras.Model) -> list[str]:
         for each in model.operations
         if isinstance(each, keras.layers.Activation)
     }
-    return sorted(found - set(numpy_network.LAYERS)) + sorted(
-        activations - set(numpy_network.ACTIVATIONS)
-    )
+    parts = [
+        "part of an array"
+        for each in model.get_config()["layers"]
+        if each["class_name"] == "GetItem"
+        if _of_last_axis(each["inbound_nodes"][0]["args"][1]) is None
+    ]
+    return [
+        *sorted(found - set(numpy_network.LAYERS)),
+        *sorted(activations - set(numpy_network.ACTIVATIONS)),
+        *parts[:1],
+    ]
 
 
 def program(network: QNetwork) -> str:
@@ -109,9 +122,27 @@ def _is_tensor(value: Any) -> bool:
     return _is_leaf(value) and value["class_name"] == "__keras_tensor__"
 
 
+def _flat(given: Any) -> Iterator[Any]:
+    """What a layer is given, where it may be several tensors in one argument."""
+    for each in given:
+        if isinstance(each, list | tuple) and all(map(_is_tensor, each)):
+            yield from each
+        else:
+            yield each
+
+
 def _constant(value: Any) -> np.ndarray:
     """A number, or an array as Keras writes it."""
     return np.asarray(value["config"]["value"] if _is_leaf(value) else value, np.float32)
+
+
+def _of_last_axis(key: Any) -> dict[str, int | None] | None:
+    """Where `x[..., start:stop]`, as Keras writes its key, begins and ends; None of other keys."""
+    match key:
+        case [{"class_name": "__ellipsis__"}, {"class_name": "__slice__", "config": where}]:
+            start, stop, step = (where[name] for name in ("start", "stop", "step"))
+            return {"start": start, "stop": stop} if step in (None, 1) else None
+    return None
 
 
 def _weights(layer: Any) -> list[keras.Variable]:

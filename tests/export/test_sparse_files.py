@@ -43,7 +43,7 @@ def test_it_answers_as_the_whole_file_does_and_is_smaller(
         assert written["agreement"]["same_actions"] == 60
         with np.load(output / "observations.npz") as data:
             observations = data["observation"]
-        found[form] = Network(str(output / "model.npz")).q_values(observations)
+        found[form] = Network(str(output / "model.npz")).values(observations)
         with np.load(output / "model.npz") as data:
             sizes[form] = sum(data[name].nbytes for name in data.files if "kernel" in name)
     np.testing.assert_array_equal(found["sparse"], found["npz"])
