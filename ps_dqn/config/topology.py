@@ -104,6 +104,12 @@ class Topology:
         """How many of so many workers collect."""
         return self.num_actors if self.is_shared else num_workers
 
+    def role(self, worker: int) -> str:
+        """What a worker is for, where they are not all alike; else nothing."""
+        if not self.is_shared:
+            return ""
+        return "learner" if worker < self.num_learners else "actor"
+
     def rungs(self, worker: int, num_envs: int) -> Rungs:
         """A worker's environments among those that share a replay with them.
 

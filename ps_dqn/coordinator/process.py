@@ -241,7 +241,7 @@ class _CoordinatorProcess:
             tracking,
             writers,
             Disk(self.say),
-            Pulses(listener, spec.all_tasks()),
+            Pulses(listener, spec.all_tasks(), command.config.topology.role),
             Profiles(
                 command.config.profiling,
                 spec.tasks(),

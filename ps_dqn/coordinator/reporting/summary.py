@@ -52,6 +52,7 @@ def summarize(
         actors: the memory of each that is no worker (bytes).
     """
     evaluation = result.evaluation
+    roles = {str(worker): config.topology.role(worker) for worker in result.workers}
     return {
         "env_id": config.environment.env_id,
         "seed": config.run.seed,
@@ -71,6 +72,7 @@ def summarize(
             for phase in PHASES
         },
         "workers": {str(worker): row for worker, row in result.workers.items()},
+        **({"roles": roles} if any(roles.values()) else {}),
         "precision": config.precision.precision,
         "scales_loss": config.precision.scales_loss,
         "parameter_servers": result.servers,
@@ -129,7 +131,7 @@ def show(console: Console, summary: dict[str, Any], folder: pathlib.Path) -> Non
         table.add_row("actors' memory", taken)
     shown = [table]
     if summary["workers"]:
-        shown.append(_workers(summary["workers"], console.width))
+        shown.append(_workers(summary["workers"], summary.get("roles", {}), console.width))
     if summary["parameter_servers"]:
         shown.append(_servers(summary["parameter_servers"], console.width))
     if replay := summary.get("replay_servers"):
@@ -204,14 +206,15 @@ def _inference(rows: list[dict[str, float]]) -> str:
     )
 
 
-def _workers(rows: dict[str, dict[str, float]], width: int) -> Table:
+def _workers(rows: dict[str, dict[str, float]], roles: dict[str, str], width: int) -> Table:
     """What each worker did and what its pushes and pulls cost; the slowest where there are many."""
     title = "Workers"
     if len(rows) > MOST_WORKERS:
         title = f"Workers: the {MOST_WORKERS} slowest of {len(rows)}; workers.csv has all"
         slowest = sorted(rows, key=lambda worker: -_or_zero(rows[worker]["slowness"]))
         rows = {worker: rows[worker] for worker in slowest[:MOST_WORKERS]}
-    return tables.make(_OF_WORKERS, list(rows.items()), width, title)
+    shown = [(worker, row, roles.get(worker, "")) for worker, row in rows.items()]
+    return tables.make(_OF_WORKERS, shown, width, title)
 
 
 def _servers(servers: list[dict[str, Any]], width: int) -> Table:
@@ -242,6 +245,7 @@ def _memory_of_all(rows: list[dict[str, Any]]) -> str:
 
 _OF_WORKERS = (
     Column("", lambda of: of[0]),
+    Column("role", lambda of: of[2], left=True),
     Column("updates", lambda of: f"{of[1]['updates_made']:,.0f}"),
     Column("pushes", lambda of: f"{of[1]['pushes_applied']:,.0f}", 2),
     Column("lost", lambda of: f"{of[1]['pushes_refused'] + of[1]['pushes_withheld']:,.0f}", 3),

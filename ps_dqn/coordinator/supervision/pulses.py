@@ -6,7 +6,7 @@ Reports come once for each closure, which may take minutes; `cluster.pulse` asks
 import collections
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ps_dqn.cluster.pulse import Listener
 from ps_dqn.cluster.spec import Task
@@ -22,9 +22,15 @@ FRESH_SECONDS, RATE_SECONDS = 5.0, 10.0
 class Pulses:
     """The newest pulses of the tasks of a run, and how quickly their numbers grow."""
 
-    def __init__(self, listener: Listener, tasks: Sequence[Task]):
-        """Hears of these tasks by a listener."""
-        self._listener, self._tasks = listener, tasks
+    def __init__(self, listener: Listener, tasks: Sequence[Task], role: Callable[[int], str]):
+        """Has heard of none.
+
+        Args:
+            listener: hears them.
+            tasks: of the run.
+            role: what a worker is for, by its index; nothing where all are alike.
+        """
+        self._listener, self._tasks, self._role = listener, tasks, role
         self._said: dict[Task, collections.deque[tuple[float, Pulse]]] = {
             task: collections.deque() for task in tasks
         }
@@ -82,17 +88,19 @@ class Pulses:
 
     def _row(self, task: Task, lost: Collection[int]) -> TaskFigures:
         is_worker = task.job == "worker"
-        said = self._said[task]
+        said, name = self._said[task], str(task)
+        if is_worker and (role := self._role(task.index)):
+            name = f"{name} ({role})"
         if is_worker and task.index in lost:
-            return TaskFigures(str(task), is_worker, "lost")
+            return TaskFigures(name, is_worker, "lost")
         if not said:
             heard = self._listener.newest().get(task)
             seconds = time.monotonic() - heard.at if heard else math.nan
             doing = "silent" if heard else "not heard of"
-            return TaskFigures(str(task), is_worker, doing, seconds, is_heard=False)
+            return TaskFigures(name, is_worker, doing, seconds, is_heard=False)
         newest = said[-1][1]
         return TaskFigures(
-            str(task),
+            name,
             is_worker,
             newest.phase or ("serving" if newest.session else "starting"),
             newest.phase_seconds if is_worker and newest.session else math.nan,

@@ -155,6 +155,19 @@ def test_of_many_workers_the_slowest_are_shown() -> None:
     assert rows == list(range(19, 3, -1))
 
 
+def test_workers_that_are_not_alike_are_told_apart() -> None:
+    def roles(config: Config) -> list[str]:
+        summary = summarize(config, make_result(3), History(start_seconds=2.5), 24.0)
+        lines = lines_of(summary)
+        [heading] = [line for line in lines if "staleness" in line]
+        rows = [line for line in lines if line[:1] and line[0].isdigit() and "≤" in line]
+        return [row[1] for row in rows] if "role" in heading else []
+
+    apex = {"topology": "apex", "replay": "prioritized", "num_actors": 2}
+    assert roles(Config.from_values(apex)) == ["learner", "actor", "actor"]
+    assert roles(Config()) == []
+
+
 def test_each_actor_says_what_it_took_as_far_as_it_was_heard(tmp_path: pathlib.Path) -> None:
     known = Config(), make_result(1), History(start_seconds=2.5), 24.0
 

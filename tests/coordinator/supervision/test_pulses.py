@@ -25,7 +25,8 @@ class Case:
         self.now = 100.0
         seen_by.clock(monkeypatch, pulses, monotonic=lambda: self.now)
         self._heard: dict[Task, Heard] = {}
-        self.pulses = Pulses(self, [SERVER, FIRST, SECOND])  # type: ignore[arg-type]
+        self.roles = ["", ""]
+        self.pulses = Pulses(self, [SERVER, FIRST, SECOND], self.roles.__getitem__)  # type: ignore[arg-type]
 
     def newest(self) -> dict[Task, Heard]:
         return dict(self._heard)
@@ -79,6 +80,13 @@ def test_rows_say_what_each_is_at_and_how_quickly_it_works(case: Case) -> None:
     assert first.memory > 1e6
     assert (second.doing, second.is_heard) == ("not heard of", False)
     assert case.pulses.rows(lost=[0])[1].doing == "lost"
+
+
+def test_workers_that_are_not_alike_are_told_apart(case: Case) -> None:
+    case.roles[:] = "learner", "actor"
+    case.says(FIRST)
+    names = [[each.name for each in case.pulses.rows(lost)] for lost in ([], [0])]
+    assert names == [["parameter server 0", "worker 0 (learner)", "worker 1 (actor)"]] * 2
 
 
 def test_who_was_heard_and_is_not_any_more_is_silent(case: Case) -> None:
