@@ -4,6 +4,9 @@ import dataclasses
 
 from ps_dqn.config.options import check, check_needs, option
 
+# Temperatures where none is said: the paper's, and what leaves probabilities as they are.
+_OF_VALUES, _OF_LOGITS = 0.01, 1.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Distillation:
@@ -16,10 +19,11 @@ class Distillation:
         "log-likelihood of the teacher's action (nll).",
         choices=("kl", "mse", "nll"),
     )
-    temperature: float = option(
-        0.01,
+    temperature: float | None = option(
+        None,
         "What the teacher's values are divided by: the smaller, the more its best action alone "
-        "counts (return).",
+        f"counts (return). Default: {_OF_VALUES}; {_OF_LOGITS:g} where it learned a policy, whose "
+        "probabilities the student then learns.",
         low=1e-6,
         needs={"loss": ("kl",)},
     )
@@ -59,6 +63,12 @@ class Distillation:
         for field, value in options:
             check(field, value)
         check_needs(options)
+
+    def temperature_of(self, has_policy: bool) -> float:
+        """What the teacher's values, or a policy's logits, are divided by."""
+        if self.temperature is not None:
+            return self.temperature
+        return _OF_LOGITS if has_policy else _OF_VALUES
 
     @property
     def updates_at_once(self) -> int:

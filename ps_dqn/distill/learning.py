@@ -54,7 +54,7 @@ def begin(student: QNetwork, teacher: QNetwork, parameters: np.ndarray) -> Learn
 
 def make_loss(student: QNetwork, options: Distillation) -> Callable[[tf.Tensor, Seen], tf.Tensor]:
     """A function of parameters [P] and B observations: the mean loss, float32 []."""
-    each = losses.of(options.loss, options.temperature)
+    each = losses.of(options.loss, options.temperature_of(student.has_policy))
 
     def loss(parameters: tf.Tensor, seen: Seen) -> tf.Tensor:
         weights = student.cut(parameters)

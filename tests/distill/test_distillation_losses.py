@@ -55,8 +55,8 @@ def test_a_small_temperature_leaves_the_best_action_alone() -> None:
 class Values:
     """A network whose parameters are its values."""
 
-    def __init__(self, branches: tuple[int, ...]):
-        self.branches = branches
+    def __init__(self, branches: tuple[int, ...] = (), has_policy: bool = False):
+        self.branches, self.has_policy = branches, has_policy
 
     def cut(self, parameters):
         return parameters
@@ -69,6 +69,20 @@ class Values:
 
     def q_values(self, outputs):
         return outputs
+
+
+@pytest.mark.parametrize(
+    ("said", "has_policy", "temperature"),
+    [({}, False, 0.01), ({}, True, 1.0), ({"temperature": 0.5}, True, 0.5)],
+)
+def test_of_a_policy_the_probabilities_are_learned(
+    said: dict[str, float], has_policy: bool, temperature: float
+) -> None:
+    loss = learning.make_loss(Values(has_policy=has_policy), Distillation(**said))
+    arrays = [tf.constant(each, tf.float32) for each in (STUDENT, TEACHER)]
+    found = loss(arrays[0], Seen(tf.range(7), arrays[1], tf.constant(ALL)))
+    wanted = losses.kl(*arrays, tf.constant(ALL), temperature)
+    np.testing.assert_allclose(found, np.mean(wanted), rtol=1e-6)
 
 
 def test_of_several_parts_each_has_its_loss() -> None:
