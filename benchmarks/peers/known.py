@@ -64,6 +64,9 @@ _NO_REPLAY = {RATES: "it has no replay, and no minibatch from it"}
 
 PEERS = {
     "ours": Peer("ours.py", does="the problem's preset, two workers"),
+    "ours-cold": Peer(
+        "ours.py", options=("--cold",), does="the same, nothing compiled by earlier runs"
+    ),
     "ours-1worker": Peer("ours.py", options=("--workers=1",), does="the same, one worker"),
     "ours-pqn": Peer(
         "ours.py", options=("--preset=pqn",), without=_NO_REPLAY, does="preset pqn, two workers"

@@ -111,6 +111,8 @@ def flags(options: argparse.Namespace) -> list[str]:
 def train(options: argparse.Namespace, run_dir: pathlib.Path) -> str:
     """A run, ended where its time is over; what it printed."""
     command = [sys.executable, "-m", "ps_dqn.coordinator", *flags(options), f"--run_dir={run_dir}"]
+    if options.cold:
+        command.append(f"--compile_cache={run_dir.with_name('compiled')}")
     output = run_dir.with_suffix(".txt")
     with output.open("w") as file:
         process = subprocess.Popen(command, stdout=file)

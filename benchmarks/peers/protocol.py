@@ -56,6 +56,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2, help="of ours")
     parser.add_argument("--preset", default="", help="of ours, before the problem's")
+    parser.add_argument("--cold", action="store_true", help="of ours, with nothing compiled")
     return parser.parse_args(words)
 
 

@@ -154,8 +154,8 @@ class ParameterServer:
     acting_backend: str = option(
         "auto",
         "What computes the actions of workers: TensorFlow, by a call for each step, or NumPy in "
-        "the worker's Python, several steps at once. auto is numpy for dense layers over one "
-        "array.",
+        "the worker's Python, several steps at once. auto is numpy for values by dense layers "
+        "over one array in float32, not normalized.",
         choices=("auto", "tensorflow"),
     )
     jit_compile: str = option(

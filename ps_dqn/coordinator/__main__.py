@@ -3,7 +3,6 @@
 import os
 import pathlib
 import sys
-import time
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
@@ -17,7 +16,8 @@ from ps_dqn.profiling import timeline
 from ps_dqn.run import compile_cache, directory
 from ps_dqn.run.signals import INTERRUPTED
 
-_STARTED = time.perf_counter()
+# With the interpreter's own start, for which people wait too.
+_STARTED = timeline.process_began()
 
 FILE_FLAGS = ("run_dir", "resume", "trust_run_dir", "compile_cache")
 HEALTH_FLAGS = ("health_port",)
