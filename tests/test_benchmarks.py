@@ -35,7 +35,8 @@ SHORT = {
     " --eval_period=500 --target_return=5"
     " --plot=OUT/scaling.png",
     "seed.py": "--rounds=1 --total_env_steps=8000 --num_envs=8",
-    "solve.py": "cartpole --seeds=1 --total_env_steps=4000",
+    "solve.py": "cartpole --seeds=1 --total_env_steps=4000 --eval_period=500 --target=5"
+    " --target_return=inf --output=OUT/solved.csv",
     "vectorization.py": "--rounds=1 --seconds=0.05",
 }
 

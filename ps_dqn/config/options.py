@@ -115,9 +115,10 @@ def check_needs(options: Sequence[tuple[dataclasses.Field, Any]]) -> None:
                 )
             choices = " or ".join(_shown(each) for each in wanted)
             needed = f"{other}={choices}" if wanted else other
+            default = _shown(field.default) if field.default not in (None, "") else ""
             raise UsageError(
-                f"--{field.name}={_shown(value)}: has no effect without --{needed}; leave it "
-                f"out (its default is {_shown(field.default)})"
+                f"--{field.name}={_shown(value)}: has no effect without --{needed}; leave it out"
+                + (f" (its default is {default})" if default else "")
             )
 
 

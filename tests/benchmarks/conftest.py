@@ -5,4 +5,4 @@ import sys
 from support.programs import ROOT
 
 # Behind all others, so that nothing is taken for them.
-sys.path.append(str(ROOT / "benchmarks" / "peers"))
+sys.path += [str(ROOT / "benchmarks" / "peers"), str(ROOT / "benchmarks")]
