@@ -119,6 +119,7 @@ _RATES = {
     "env steps/s": ("env_steps_per_second", 0),
     "bytes a transition": ("bytes_per_transition", 0),
     "peak MB": ("peak_megabytes", 0),
+    "CPU-seconds": ("cpu_seconds", 0),
     "load": ("load", 1),
     "ours by it, updates/s": ("ours_by_updates_per_second", 2),
     "ours by it, env steps/s": ("ours_by_env_steps_per_second", 2),
