@@ -166,6 +166,8 @@ class ReplayShard:
             return  # it has come already, and the actor has not heard of it
         if before != (parcel.sender, parcel.number - 1):
             self._replay.break_off(envs)  # another process, or something was lost
+        # Whatever is raised from here on ends the run (see `bridge`), so nobody sends again what is
+        # half written. A full disk raises nothing: files have all their room from the beginning.
         self._last[actor] = parcel.sender, parcel.number
         stacked = self._layout.frame_stack > 1
         older = dict(zip(parcel.older_of.tolist(), parcel.older, strict=True))

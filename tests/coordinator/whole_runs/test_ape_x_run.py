@@ -3,26 +3,27 @@
 import csv
 import json
 import math
+import pathlib
 
 import pytest
 
 N_STEP, ENVS, ACTORS, LEAST, PERIOD = 3, 4, 2, 200, 4
+SMALL = (
+    *("--preset=ape_x", "--cluster=in_process", "--num_replay_servers=2"),
+    f"--num_actors={ACTORS}",
+    f"--num_envs={ACTORS * ENVS}",
+    f"--update_period={PERIOD}",
+    f"--n_step={N_STEP}",
+    *("--local_updates=8", "--batch_size=16", f"--min_replay_size={LEAST}"),
+    *("--hidden_sizes=16,16", "--jit_compile=none", "--target_update_period=50"),
+    *("--target_return=inf", "--metrics_period=500"),
+    *("--eval_period=1500", "--eval_episodes=2", "--confirm_episodes=0"),
+)
 
 
 def test_a_run_of_actors_and_learners(coordinate) -> None:
     folder, ended = coordinate(
-        "shared",
-        *("--preset=ape_x", "--cluster=in_process", "--num_replay_servers=2"),
-        f"--num_actors={ACTORS}",
-        "--num_learners=2",
-        f"--num_envs={ACTORS * ENVS}",
-        "--frame_stack=2",
-        f"--update_period={PERIOD}",
-        f"--n_step={N_STEP}",
-        *("--local_updates=8", "--batch_size=16", f"--min_replay_size={LEAST}"),
-        *("--hidden_sizes=16,16", "--jit_compile=none", "--target_update_period=50"),
-        *("--total_env_steps=3000", "--target_return=inf", "--metrics_period=500"),
-        *("--eval_period=1500", "--eval_episodes=2", "--confirm_episodes=0"),
+        "shared", *SMALL, "--num_learners=2", "--frame_stack=2", "--total_env_steps=3000"
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"{ACTORS} actors × {ENVS} environments, 2 learners, 2 replay servers" in ended.stdout
@@ -56,6 +57,34 @@ def test_a_run_of_actors_and_learners(coordinate) -> None:
     assert float(rows[-1]["train/epsilon"]) <= max(ladder)
     assert math.isclose(by_worker[2]["env_steps_made"] + by_worker[3]["env_steps_made"], steps)
     assert "Replay servers" in ended.stdout
+
+
+@pytest.mark.slow
+def test_a_parcel_that_cannot_be_taken_ends_the_run(coordinate, tmp_path: pathlib.Path) -> None:
+    """So no actor sends again what a server has written half of."""
+    (tmp_path / "no_room.py").write_text(
+        """
+from ps_dqn.replay.replay import Replay
+
+write, rows = Replay.write, 0
+
+
+def fail(self, given):
+    global rows
+    rows += 1
+    if rows == 20:
+        raise MemoryError("no room")
+    write(self, given)
+
+
+Replay.write = fail
+"""
+    )
+    _, ended = coordinate("full", *SMALL, "--env_module=no_room", "--total_env_steps=1000000")
+    assert ended.returncode == 1
+    shown = ended.stdout + ended.stderr
+    assert "error: Python hosted in a worker failed:" in shown
+    assert "MemoryError: no room" in shown
 
 
 @pytest.mark.parametrize(
