@@ -22,13 +22,11 @@ SMALL = (
     "--num_workers=1",
     "--hidden_sizes=16,16",
     "--jit_compile=none",
-    "--num_envs_per_worker=8",
-    "--local_updates=16",
-    "--min_replay_size=200",
     "--eval_episodes=4",
     "--target_return=inf",
     "--total_env_steps=3000",
 )
+VALUES = ("--num_envs_per_worker=8", "--local_updates=16", "--min_replay_size=200")
 
 
 def table(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -37,14 +35,15 @@ def table(folder: pathlib.Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("flags", [VALUES, ("--preset=a3c",)], ids=["values", "a policy"])
 def test_it_follows_a_run_to_its_end_and_goes_on_where_it_was(
-    processes: Processes, tmp_path: pathlib.Path
+    processes: Processes, tmp_path: pathlib.Path, flags: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "run"
     words = ("-m", "ps_dqn.evaluator", f"--run_dir={folder}", "--follow", "--episodes=5")
     follower = processes.start(*words)
     follower.line_with(f"waiting for a run in {folder}")
-    run = processes.start("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *SMALL)
+    run = processes.start("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *SMALL, *flags)
     assert run.ended() == 0, run.text
 
     assert follower.ended() == 0, follower.text
