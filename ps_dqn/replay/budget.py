@@ -20,6 +20,7 @@ _FACTS = 4 + 4 + 1 + 1  # bytes of a row: action, reward, end, flags
 _CHECKSUM = 4 + 8  # with its position
 _COMPRESSED = 8 + 4  # where a row's bytes begin, and how many they are
 _TREE_NODE = 8  # a sum
+_ANNOUNCED = 4  # an error that came with its row
 
 
 def is_share(text: str) -> bool:
@@ -132,6 +133,7 @@ class Contents:
     # as it is.
     compressed_bytes: int = 0
     prioritized: bool = False
+    announced: bool = False  # first priorities come with their rows
     persistent: bool = False
     mask_bytes: int = 0  # of a row's mask of actions
     state_bytes: int = 0  # of a recurrent state, kept once for each sequence
@@ -174,5 +176,7 @@ class Contents:
         if self.prioritized:
             leaves = 1 << max(sequences - 1, 1).bit_length()
             nbytes += 2 * leaves * _TREE_NODE
+        if self.announced:
+            nbytes += sequences * _ANNOUNCED
         # Each environment's newest stack, but for its oldest frame.
         return nbytes + self.num_envs * (self.frame_stack - 1) * self.observation_bytes

@@ -64,18 +64,19 @@ class Plan:
             )
 
 
-def plan_replay(config: Config, environment: EnvironmentSpec) -> Plan:
+def plan_replay(config: Config, environment: EnvironmentSpec, announced: bool = False) -> Plan:
     """The replay of one worker.
 
     Args:
         config: the experiment; its replay is not a rollout.
         environment: what is acted in.
+        announced: first priorities come with their rows, and are kept too.
 
     Raises:
         UsageError: what fits is too little, or observations cannot be kept as wanted.
     """
     replay, envs = config.replay, config.environment.envs_per_worker
-    contents = _contents(config, environment)
+    contents = _contents(config, environment, announced)
     limit = budget.parse(replay.replay_memory) if replay.replay_memory else None
     transitions = capacity.of(replay)
     period, flag = contents.period, f"--replay_capacity={transitions}"
@@ -186,7 +187,7 @@ def _arena(config: Config, contents: budget.Contents, rows: int, limit: int) -> 
     return arena_bytes, limit - wanted + arena_bytes
 
 
-def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
+def _contents(config: Config, environment: EnvironmentSpec, announced: bool) -> budget.Contents:
     replay, frames = config.replay, config.environment.frame_stack
     shape = environment.observation_shape[1:] if frames > 1 else environment.observation_shape
     observation_bytes = math.prod(shape) * environment.observation_dtype.itemsize
@@ -204,6 +205,7 @@ def _contents(config: Config, environment: EnvironmentSpec) -> budget.Contents:
         frame_stack=frames,
         compressed_bytes=compressed_bytes,
         prioritized=replay.replay == "prioritized",
+        announced=announced,
         persistent=replay.replay_files,
         state_bytes=4 * config.state_size,
         mask_bytes=packed_size(environment.mask_size),

@@ -78,7 +78,8 @@ def planned(config: Config, environment: EnvironmentSpec, server: int, num_serve
         UsageError: it is too small, or observations cannot be kept as wanted.
     """
     try:
-        return plan.plan_replay(of(config, server, num_servers), environment)
+        own = of(config, server, num_servers)
+        return plan.plan_replay(own, environment, announced=True)
     except UsageError as error:
         if num_servers == 1:
             raise

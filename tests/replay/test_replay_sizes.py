@@ -9,7 +9,7 @@ import pytest
 
 from ps_dqn.config.capacity import Item
 from ps_dqn.replay.budget import Contents
-from ps_dqn.replay.prioritized import Prioritized
+from ps_dqn.replay.prioritized import Announced, Prioritized
 from ps_dqn.replay.replay import Replay
 from ps_dqn.replay.rows import Layout
 from ps_dqn.replay.samplers import Uniform
@@ -21,6 +21,10 @@ CASES = {
     "vectors": (Contents(3, 16), {"observation_shape": (4,), "observation_dtype": np.float32}),
     "prioritized": (
         Contents(5, 16, prioritized=True),
+        {"observation_shape": (4,), "observation_dtype": np.float32},
+    ),
+    "announced": (
+        Contents(5, 16, prioritized=True, announced=True),
         {"observation_shape": (4,), "observation_dtype": np.float32},
     ),
     "frames": (Contents(3, 30, 4), {"observation_shape": (4, 5, 6), "frame_stack": 4}),
@@ -54,7 +58,8 @@ def test_the_estimate_is_what_a_replay_allocates(
         arena_bytes=contents.num_envs * rows * contents.compressed_bytes,
         **({"observation_dtype": np.uint8, "item": Item(1)} | arguments),
     )
-    sampler = Prioritized(0.5, 0.4, 1e-3) if contents.prioritized else Uniform()
+    by_priority = Announced if contents.announced else Prioritized
+    sampler = by_priority(0.5, 0.4, 1e-3) if contents.prioritized else Uniform()
     replay = Replay(layout, sampler, np.random.default_rng(0))
     assert contents.nbytes(rows) == replay.nbytes
 

@@ -5,8 +5,11 @@ import pytest
 
 from ps_dqn.config import Config
 from ps_dqn.environments import Environments, EnvironmentSpec
+from ps_dqn.errors import UsageError
+from ps_dqn.replay import parcels
 from ps_dqn.replay.batch import zero_batch
 from ps_dqn.replay.outbox import Outbox
+from ps_dqn.replay.parcels import Parcel
 from ps_dqn.replay.plan import make_memory
 from ps_dqn.replay_server import shares
 from ps_dqn.replay_server.shard import ReplayShard
@@ -117,9 +120,9 @@ def test_no_transition_joins_what_was_lost_in_between(lost: str) -> None:
     config = config_of()
     spec = EnvironmentSpec((4,), np.dtype(np.float32), 2, None)
     shard = shard_of(config, spec)
-    parcels = list(feed(config, 10, [], Outbox(config, spec, 1)))
+    some = list(feed(config, 10, [], Outbox(config, spec, 1)))
     others = list(feed(config, 10, [], Outbox(config, spec, 1), seed=8))
-    sent = [parcels[0], others[0]] if lost == "the actor" else [parcels[0], others[1]]
+    sent = [some[0], others[0]] if lost == "the actor" else [some[0], others[1]]
 
     for parcel in sent:
         shard.add(0, parcel)
@@ -170,3 +173,66 @@ def test_servers_share_out_what_a_run_keeps_by_default_too() -> None:
     whole = shares.planned(config, spec, 0, 1).capacity
     half = shares.planned(config, spec, 0, 2).capacity
     assert half == pytest.approx(whole / 2, rel=0.01)
+
+
+IMAGE = EnvironmentSpec((40, 40), np.dtype(np.uint8), 2, None)
+MEMORY = {"replay_capacity": None, "replay_memory": "200kB", "replay_compression": "lz4"}
+
+
+def image_parcels(steps: int, is_noise: bool):
+    """One long episode of each environment, a parcel a step: rewards say what images are of."""
+    rng = np.random.default_rng(0)
+    nothing, grid = np.zeros((0,), np.int64), np.zeros((1, ENVS))
+    for number in range(steps):
+        frames = np.zeros((1, ENVS, 40, 40), np.uint8)
+        if is_noise:
+            frames = rng.integers(0, 256, frames.shape, np.uint8)
+        frames[..., 0, 0] = number % 256
+        rewards, errors = grid + number % 256, grid + 1
+        yield parcels.pack(
+            Parcel(
+                *(1, number, frames, grid.astype(np.int32), rewards.astype(np.float32)),
+                *(grid.astype(np.uint8), grid == 0, errors.astype(np.float32)),
+                *(np.ones((1, ENVS, 0), np.bool_), frames[:0, 0], nothing),
+                *(frames[:0, 0], nothing, np.ones((0, 0), np.bool_)),
+            )
+        )
+
+
+@pytest.mark.parametrize("is_noise", [False, True], ids=["frames that shrink", "noise"])
+def test_a_memory_bounds_what_a_server_keeps(is_noise: bool) -> None:
+    config = config_of(**MEMORY)
+    plan = shares.planned(config, IMAGE, 0, 1)
+    shard = shard_of(config, IMAGE)
+    for parcel in image_parcels(plan.capacity, is_noise):
+        shard.add(0, parcel)
+
+    assert shard.ledger()["bytes_held"] == plan.nbytes <= 200_000
+    uncompressed = 200_000 // 1600
+    if is_noise:
+        assert 30 <= shard.rows < uncompressed
+    else:
+        assert 4 * uncompressed < shard.rows <= plan.capacity
+    batch = shard.draw().batch
+    shown, next_shown = (
+        images[..., 0, 0].astype(np.float32)
+        for images in (batch.observations, batch.next_observations)
+    )
+    fits = shown < 254  # then numbers begin anew
+    np.testing.assert_array_equal(next_shown[fits], shown[fits] + 2)
+    np.testing.assert_array_equal(batch.returns[fits], shown[fits] + 0.5 * (shown[fits] + 1))
+
+
+@pytest.mark.parametrize(
+    ("servers", "says"),
+    [
+        (1, "--min_replay_size=30: must not exceed --replay_memory=30kB (at least 12 transitions"),
+        (2, "each of 2 replay servers has its share: --min_replay_size=15: must not exceed"),
+    ],
+)
+def test_a_memory_that_cannot_hold_what_learning_needs_is_refused(servers: int, says: str) -> None:
+    config = config_of(**MEMORY | {"replay_memory": "30kB"})
+    with pytest.raises(UsageError) as caught:
+        shares.planned(config, IMAGE, 0, servers)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
