@@ -154,8 +154,9 @@ class ParameterServer:
     acting_backend: str = option(
         "auto",
         "What computes the actions of workers: TensorFlow, by a call for each step, or NumPy in "
-        "the worker's Python, several steps at once. auto is numpy for values by dense layers "
-        "over one array in float32, not normalized.",
+        "the worker's Python, several steps at once. auto is numpy for dense layers over one "
+        "array in float32, not normalized; actions that are sampled, by noisy layers or a policy, "
+        "are TensorFlow's.",
         choices=("auto", "tensorflow"),
     )
     jit_compile: str = option(

@@ -84,12 +84,12 @@ def unknown(model: keras.Model) -> list[str]:
 
 
 def program(network: QNetwork) -> str:
-    """What a `numpy_policy` computes in the place of a network, without noise.
+    """What a `numpy_policy` computes in the place of a network, without noise: values or logits.
 
     Returns:
         A text; an empty one for networks of another kind.
     """
-    is_other = network.has_policy or network.branches or network.state_size
+    is_other = bool(network.branches or network.state_size)
     # What is followed of the environment is no weight that could be found again.
     if is_other or network.num_moments or network.num_parameters > _MOST_PARAMETERS:
         return ""

@@ -15,6 +15,8 @@ from ps_dqn.policy.numpy_policy import NumPyPolicy
 C51 = Value(value_distribution="c51", num_atoms=5, v_min=-2.0, v_max=2.0)
 QR = Value(value_distribution="qr_dqn", num_quantiles=5)
 IQN = Value(value_distribution="iqn", num_policy_quantiles=5, num_cosines=4)
+POLICY = Value(algorithm="a3c", double_dqn=False)
+KINDS = {"values": small_networks.NONE, "c51": C51, "qr_dqn": QR, "a policy": POLICY}
 DENSE: dict[str, Any] = {"network": "mlp", "hidden_sizes": (16, 8), "layer_norm": True}
 NOBODY = np.zeros((40, 0), np.bool_)
 
@@ -28,8 +30,15 @@ def network(value: Value = small_networks.NONE, spec=small_networks.VECTOR, **op
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "elu"])
-@pytest.mark.parametrize("value", [small_networks.NONE, C51, QR], ids=["values", "c51", "qr_dqn"])
-@pytest.mark.parametrize("more", [{}, {"dueling": True}, {"noisy": True}], ids=str)
+@pytest.mark.parametrize(
+    ("value", "more"),
+    [
+        pytest.param(value, more, id=f"{name} {more}")
+        for name, value in KINDS.items()
+        for more in ({}, {"dueling": True}, {"noisy": True})
+        if not (value is POLICY and "dueling" in more)
+    ],
+)
 def test_it_acts_as_the_network_does_without_noise(activation: str, value: Value, more) -> None:
     built = network(value, activation=activation, **more)
     policy, chosen = NumPyPolicy(numpy_steps.program(built)), set()
@@ -55,8 +64,9 @@ def test_the_network_keeps_its_weights() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_what_is_not_allowed_is_not_done() -> None:
-    built = network()
+@pytest.mark.parametrize("value", [small_networks.NONE, POLICY], ids=["values", "a policy"])
+def test_what_is_not_allowed_is_not_done(value: Value) -> None:
+    built = network(value)
     policy, vector = NumPyPolicy(numpy_steps.program(built)), small_networks.random_vector(built)
     shown = small_networks.observations(small_networks.VECTOR, 40)
     masks = np.random.default_rng(3).random((40, built.num_actions)) < 0.5
@@ -85,9 +95,9 @@ def test_parameters_out_of_bounds_raise_nothing() -> None:
         ({"recurrent_size": 4}, small_networks.NONE),
         ({}, IQN),
         ({"normalize_observations": "on"}, small_networks.NONE),
-        ({}, Value(algorithm="a3c")),
+        ({"recurrent_size": 4}, POLICY),
     ],
-    ids=["recurrent", "iqn", "normalized", "a policy"],
+    ids=["recurrent", "iqn", "normalized", "a recurrent policy"],
 )
 def test_networks_of_another_kind_have_no_program(options: dict[str, Any], value: Value) -> None:
     assert not numpy_steps.program(network(value, **options))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import small_networks
+from support.option_values import A3C
 
 from ps_dqn import networks
 from ps_dqn.config import Config
@@ -29,6 +30,7 @@ def made(acting_precision: str, **values):
         ({"noisy": True}, behaviour.Same),
         ({"precision": "bfloat16"}, behaviour.Same),
         ({"recurrent_size": 4}, behaviour.Same),
+        (A3C, behaviour.Same),
         ({"acting_precision": "int8"}, behaviour.Quantized),
         (APEX, behaviour.InNumPy),
         ({**APEX, "noisy": True}, behaviour.WithValues),

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import small_networks
+from support.option_values import A3C
+from support.small import make_closures
 from support.worker_calls import Worker
 
 from ps_dqn import environments, networks
+from ps_dqn.config import Config
 from ps_dqn.policy import numpy_policy, numpy_steps
 from ps_dqn.policy.numpy_policy import NumPyPolicy
 from ps_dqn.worker.calls import Acted, Acting, Playing
@@ -129,3 +132,27 @@ def test_the_values_of_all_actions_go_along_for_first_priorities(network, vector
     for acted in given:
         np.testing.assert_allclose(acted.values, expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(acted.actions, expected.argmax(axis=1))
+
+
+@pytest.mark.parametrize("learned", [{}, A3C], ids=["values", "a policy"])
+def test_an_evaluation_is_the_one_that_tensorflow_plays(
+    coordinator, monkeypatch: pytest.MonkeyPatch, learned: dict[str, Any]
+) -> None:
+    calls: list[bytes] = []
+    real = in_numpy.steps
+    monkeypatch.setattr(in_numpy, "steps", lambda *given: (calls.append(given[0]), real(*given))[1])
+    found = []
+    for backend in ("auto", "tensorflow"):
+        config = Config.from_values(
+            {"hidden_sizes": (16,), "num_envs_per_worker": 4, "acting_backend": backend, "seed": 5}
+            | learned
+        )
+        _, closures = make_closures(config, num_ps=3, num_workers=2)
+        given = np.int64(1), np.zeros(0, np.float32)
+        _, returns, error = coordinator.schedule(closures.evaluate(20, freeze=True), given).fetch()
+        assert not error
+        found.append((returns, len(calls)))
+    (one, by_numpy), (other, of_both) = found
+    np.testing.assert_array_equal(one, other)
+    assert len(set(one)) > 3
+    assert by_numpy == of_both > 0

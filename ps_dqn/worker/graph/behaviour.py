@@ -160,6 +160,7 @@ def _to_collect(
     if config.precision.acting_precision == "int8":
         whose = config.network, config.value, environment, config.run.seed
         return Quantized(network, networks.build(*whose, "int8"))
-    if program and not config.network.noisy:
+    # Who learns from its own choices needs chances and their logarithms, as the graph has them.
+    if program and not (config.network.noisy or network.has_policy):
         return InNumPy(program)
     return WithValues(network) if config.topology.is_shared else Same(network)
