@@ -25,6 +25,7 @@ from ps_dqn.config import Config
 from ps_dqn.parameter_server.aggregation import Combined
 from ps_dqn.parameter_server.rule import Numbers, Rule
 from ps_dqn.parameter_server.target import TargetRule
+from ps_dqn.run import compile_cache
 from ps_dqn.state import Counters, State
 from ps_dqn.wire import encoding
 
@@ -218,6 +219,7 @@ class CompiledVectors(Vectors):
                 function(_tensor(zeros), _tensor(np.array(nothing, np.float32)))
                 self._steps[copies_target] = function
             self._assign(initial, initial, initial, *[zeros for _ in self._slot_names])
+        compile_cache.seal()
 
     def _trace(self, vector: tf.Tensor, given: tf.Tensor, copies_target: bool) -> None:
         numbers = Numbers(*tf.unstack(given))

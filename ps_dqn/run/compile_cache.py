@@ -2,6 +2,10 @@
 
 TensorFlow names a file by the program that it compiled, compares the whole program when it loads
 one, and renames a finished file into its place. So processes may share a folder while they write.
+
+It trusts what it finds: a run ends with an error, or goes on with wrong numbers, where a file was
+damaged. So files are sealed once they are written, and removed where a process begins and finds
+that they do not fit their seals.
 """
 
 import contextlib
@@ -11,13 +15,21 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import sys
 import tempfile
+import time
 
 from ps_dqn.errors import UsageError
 
 VARIABLE = "TF_XLA_FLAGS"
 OPTION = "tf_xla_persistent_cache_directory"
+# What `seal` looks after, for this process and those that it starts.
+SEALED = "PS_DQN_SEALED_CODE"
 FILES = "xla_compile_cache__*"  # as TensorFlow names them
+WHOLE = f"{FILES}.pb"  # those that it has renamed
+SEAL = "sha256__"  # before a file's name: its seal
+# Whoever has written a file seals it within (seconds), or has been killed.
+SEALED_WITHIN = 60
 # What a folder keeps (files of about 0.6 MB).
 MOST_FILES = 100
 # What must be free (bytes): TensorFlow's update fails where it cannot write.
@@ -28,6 +40,8 @@ AUTO = "auto"
 # Names are numbered from a multiple of it on: more than is made before.
 NAMES = 10_000
 CPUINFO = pathlib.Path("/proc/cpuinfo")
+# When the folders changed last, as `seal` found them (ns).
+_looked_at: dict[pathlib.Path, int] = {}
 
 
 def use(folder: str) -> None:
@@ -53,6 +67,22 @@ def use(folder: str) -> None:
     name = str(directory or "").replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--{OPTION}="{name}" --tf_xla_persistent_cache_device_types=CPU'
     os.environ[VARIABLE] = f"{words} {ours}".strip()
+    os.environ[SEALED] = str(directory or "")
+
+
+def seal() -> None:
+    """Keeps checksums of what was compiled by now, in this process or others.
+
+    A process that begins takes what has one for whole; so this is to be called where something may
+    just have been compiled. It looks no further than at the folder's time where nothing was.
+    """
+    directory = pathlib.Path(os.environ.get(SEALED, ""))
+    with contextlib.suppress(OSError):  # what has no seal is compiled anew
+        changed = directory.stat().st_mtime_ns
+        if directory.is_absolute() and _looked_at.get(directory) != changed:
+            for path in directory.glob(WHOLE):
+                _seal(path)
+            _looked_at[directory] = changed
 
 
 def settle_names() -> None:
@@ -75,6 +105,7 @@ def _prepared(folder: str) -> pathlib.Path | None:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as probe:
             probe.write(bytes(ROOM))
+        damaged = _remove_damaged(directory)
     except (OSError, RuntimeError, importlib.metadata.PackageNotFoundError) as error:
         if folder == AUTO:
             return None
@@ -83,8 +114,62 @@ def _prepared(folder: str) -> pathlib.Path | None:
             f"--compile_cache={folder}: cannot be written ({what}): name another folder, or leave "
             f"it empty to keep no compiled code"
         ) from None
+    if damaged:
+        print(
+            f"compiled code in {directory} does not fit its checksums (files: {damaged}): it is "
+            f"removed, and compiled anew where it is needed",
+            file=sys.stderr,
+            flush=True,
+        )
     _prune(root)
     return directory
+
+
+def _seal(path: pathlib.Path) -> None:
+    """Seals a file that is new; one that was changed in its place is not."""
+    with path.open("rb") as file:
+        number = b"%d" % os.fstat(file.fileno()).st_ino
+        if _read_seal(path)[1:] != [number]:
+            # One that is cut off is a wrong one.
+            _seal_of(path).write_bytes(b"%s %s\n" % (_checksum(path.name, file.read()), number))
+
+
+def _remove_damaged(directory: pathlib.Path) -> int:
+    """Removes what does not fit its seal or has none; how many did not fit.
+
+    Raises:
+        OSError: it cannot.
+    """
+    damaged = 0
+    for path in directory.glob(WHOLE):
+        with contextlib.suppress(FileNotFoundError):  # others remove them too
+            sealed = _read_seal(path)
+            is_new = 0 <= time.time() - path.stat().st_mtime < SEALED_WITHIN
+            fits = sealed[:1] == [_checksum(path.name, path.read_bytes())]
+            if not fits and (sealed or not is_new):
+                damaged += bool(sealed)
+                path.unlink()
+    for path in directory.glob(f"{SEAL}*"):
+        if not path.with_name(path.name.removeprefix(SEAL)).exists():
+            path.unlink(missing_ok=True)
+    return damaged
+
+
+def _seal_of(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(f"{SEAL}{path.name}")
+
+
+def _read_seal(path: pathlib.Path) -> list[bytes]:
+    """A file's checksum and the number of its inode, which a new one has not; empty: none."""
+    try:
+        return _seal_of(path).read_bytes().split()
+    except FileNotFoundError:
+        return []
+
+
+def _checksum(name: str, content: bytes) -> bytes:
+    """Of the name too: a file in another's place is damage."""
+    return hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
 
 
 def _default_root() -> pathlib.Path:
@@ -142,4 +227,5 @@ def _prune(root: pathlib.Path) -> None:
     for _, path in [*oldest, *(each for each, size in sizes.items() if size == 0)]:
         with contextlib.suppress(OSError):
             path.unlink()
+            _seal_of(path).unlink(missing_ok=True)
             path.parent.rmdir()  # if it was the last one

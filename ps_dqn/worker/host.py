@@ -17,6 +17,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.profiling import recording, timeline
 from ps_dqn.profiling.recording import Recording
+from ps_dqn.run import compile_cache
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.wire.messages import Status
@@ -136,6 +137,8 @@ class WorkerHost:
         """A call of the closure that runs, which has begun."""
         assert self._learning is not None
         result = getattr(self._learning, name)(*inputs)
+        if name == "report":
+            compile_cache.seal()
         is_news = name == "plan" and int(inputs[0]) == Status.READY
         if is_news and self.recording is not None:
             self.recording.hear(self._learning.counters.updates)
@@ -228,6 +231,7 @@ class WorkerHost:
         """Ends an evaluation."""
         assert self._evaluation is not None
         played = self._evaluation.end()
+        compile_cache.seal()
         self._lap("evaluation", then="dispatch")
         self._evaluating_since = math.nan
         return played

@@ -5,29 +5,17 @@ import pathlib
 import resource
 
 import pytest
+from support.compiled import DIRECTORY, begin_anew, folder_of
 from support.processes import Processes
 
 from ps_dqn.errors import UsageError
 from ps_dqn.run import compile_cache
 
-DIRECTORY = "--tf_xla_persistent_cache_directory="
-
 
 @pytest.fixture(autouse=True)
 def user(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """A user with a home of their own and nothing set."""
-    monkeypatch.delenv("TF_XLA_FLAGS")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-
-def folder_of(said: str) -> str:
-    """The folder that TensorFlow is told once `use` was called with this."""
-    os.environ.pop("TF_XLA_FLAGS", None)
-    compile_cache.use(said)
-    _, _, rest = os.environ["TF_XLA_FLAGS"].partition(f'{DIRECTORY}"')
-    return rest.partition('" ')[0]
+    begin_anew(monkeypatch, tmp_path)
 
 
 def test_the_folder_is_in_the_users_cache(
@@ -176,7 +164,17 @@ def test_a_second_run_takes_what_the_first_compiled(
 
     first = files_after("first", "--seed=0")
     assert len(first) == 1
+    assert len(list(tmp_path.glob(f".cache/ps_dqn/xla-*/{compile_cache.SEAL}*"))) == 1
     # A file that is written again has another time. Networks are made of more operations with some
     # seeds than with others, and closures of rounds are others.
     flags = ("--num_workers=2", "--num_ps=2", "--start_method=spawn", "--seed=1")
     assert files_after("second", *flags) == first
+
+    # One that is damaged is compiled again, and is whole then.
+    (file,) = tmp_path.glob(".cache/ps_dqn/xla-*/xla_compile_cache__*")
+    code = file.read_bytes()
+    file.write_bytes(code[: len(code) // 2] + bytes(len(code) - len(code) // 2))
+    third = files_after("third", "--seed=2")
+    assert third.keys() == first.keys()
+    assert third != first
+    assert files_after("fourth", "--seed=3") == third
