@@ -17,12 +17,20 @@ _FAULTS = (
     tf.errors.ResourceExhaustedError,
     tf.errors.UnimplementedError,
 )
+# In the names of its files of compiled code.
+_CODE = "xla_compile_cache__"
 _MISTAKEN = re.compile(r"different device incarnation.*?/job:(\w+)/replica:0/task:(\d+)", re.DOTALL)
 
 
 def lost(error: BaseException) -> ClusterLostError:
     """The one line for a task that TensorFlow cannot do without, or for a closure it cannot run."""
     lines = (str(error) or type(error).__name__).strip().splitlines()
+    if _CODE in str(error):
+        found = next(line for line in lines if _CODE in line)
+        return ClusterLostError(
+            f"compiled code cannot be written or read: start again with --compile_cache=FOLDER "
+            f"elsewhere, or with --compile_cache= to keep none ({found.strip()[:300]})"
+        )
     if isinstance(error, _FAULTS):
         print(error, file=sys.stderr, flush=True)  # its log
         said = next((line for line in lines if not line.endswith(":")), lines[0])

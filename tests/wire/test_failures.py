@@ -102,6 +102,16 @@ def test_texts_of_closures_are_errors_of_their_kinds():
         failures.check_error(np.array(bridge.USAGE.encode() + "é is ü".encode(), object))
 
 
+def test_code_that_cannot_be_kept_is_told_with_what_to_do():
+    # As TensorFlow says it of a full disk.
+    said = "/c/xla_compile_cache__1__2.pb.tmp; No space left on device"
+    error = failures.lost(tf.errors.ResourceExhaustedError(None, None, f"{said}\n\t [[{{node}}]]"))
+    assert str(error) == (
+        "compiled code cannot be written or read: start again with --compile_cache=FOLDER "
+        f"elsewhere, or with --compile_cache= to keep none ({said})"
+    )
+
+
 def test_an_unknown_method_is_a_failure_like_any_other(coordinator):
     @closure
     def unknown():
