@@ -13,7 +13,7 @@ import numpy as np
 
 from ps_dqn.config import Config, ParameterServer, scaling
 from ps_dqn.state import Counters
-from ps_dqn.wire import messages
+from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Entry, Kind, PullRequest, PushHeader, Status
 
 # Numbers of every push of a round that are sorted at a time, so that they stay in a core's cache.
@@ -208,7 +208,8 @@ class Synchronous(Aggregation):
     def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
         """The mean of a round's vectors, float32 [P], each weighed by its own age."""
         shares = np.array(weights) * (len(weights) / (math.fsum(weights) or 1.0))
-        total = np.float32(shares[0]) * vectors[0]
+        total = encoding.zeros(len(vectors[0]))
+        np.multiply(vectors[0], np.float32(shares[0]), out=total)
         for share, vector in zip(shares[1:], vectors[1:], strict=True):
             total += vector if share == 1.0 else np.float32(share) * vector
         total /= np.float32(len(vectors))
@@ -276,7 +277,7 @@ def num_trimmed(fraction: float, size: int) -> int:
 
 def _between(vectors: tuple[np.ndarray, ...], low: int, high: int) -> np.ndarray:
     """The mean of each coordinate's ordered numbers `low` to before `high`, float32 [P]."""
-    found = np.empty_like(vectors[0])
+    found = encoding.zeros(len(vectors[0]))
     for start in range(0, len(found), CHUNK):
         part = slice(start, start + CHUNK)
         ordered = np.sort(np.stack([vector[part] for vector in vectors]), axis=0)  # [W, chunk]

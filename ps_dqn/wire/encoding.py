@@ -69,9 +69,12 @@ def padded(num_bytes: int) -> int:
 
 def aligned(num_bytes: int) -> np.ndarray:
     """Memory that TensorFlow takes over without copying, uint8 [num_bytes], not initialised."""
-    memory = np.empty(num_bytes + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + num_bytes]
+    return _from_aligned(np.empty(num_bytes + ALIGNMENT, np.uint8))
+
+
+def zeros(count: int) -> np.ndarray:
+    """The same with zeros, float32 [count]."""
+    return _from_aligned(np.zeros(4 * count + ALIGNMENT, np.uint8)).view(np.float32)
 
 
 def take(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -85,6 +88,12 @@ def take(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     taken = aligned(rows.size * values[:1].nbytes).view(values.dtype).reshape(shape)
     # Any mode but the one that checks: that one makes everything twice.
     return values.take(rows, axis=0, out=taken, mode="clip")
+
+
+def _from_aligned(memory: np.ndarray) -> np.ndarray:
+    """All but `ALIGNMENT` bytes of memory, from where its address is aligned."""
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : len(memory) - ALIGNMENT + start]
 
 
 def _blocks(count: int) -> int:

@@ -66,6 +66,13 @@ def mean(pushes: dict[int, np.ndarray]) -> np.ndarray:
     return combined(pushes).vector
 
 
+@pytest.mark.parametrize("way", ["sync", "median", "trimmed_mean"])
+def test_tensorflow_takes_a_round_over_without_copying_it(way):
+    pushes = dict.fromkeys(range(3), np.ones(1003, np.float32))
+    found = [combined(pushes, aggregation=way).vector for _ in range(20)]
+    assert {(each.ctypes.data % 64, each.dtype.name) for each in found} == {(0, "float32")}
+
+
 def test_mean_is_that_of_the_workers_in_any_order_to_the_last_bit():
     rng = np.random.default_rng(4)
     # Of very different sizes, so that the order of adding shows.

@@ -144,8 +144,11 @@ def test_memory_begins_and_ends_where_it_should(count: int) -> None:
         memory = encoding.aligned(count)
         assert memory.shape == (count,)
         assert memory.dtype == np.uint8
+        zeros = encoding.zeros(count)
+        assert zeros.dtype == np.float32
+        assert zeros.tolist() == [0] * count
         if count:
-            assert memory.ctypes.data % 64 == 0
+            assert memory.ctypes.data % 64 == zeros.ctypes.data % 64 == 0
     assert encoding.padded(count) % 64 == 0
     assert 0 <= encoding.padded(count) - count < 64
 

@@ -14,6 +14,22 @@ from ps_dqn.wire import messages
 from ps_dqn.wire.messages import HEADER, Kind, PushHeader, Status
 
 
+def test_tensorflow_takes_over_what_stands_for_parameters_without_copying_it(opened: Open) -> None:
+    places = set()
+    for _ in range(10):
+        worker = opened(aggregation="sync", num_workers=2)
+        ready = worker.pull()
+        worker.collect()
+        worker.sample()
+        worker.pack(2.0)
+        worker.push()
+        waiting = worker.pull()
+        assert waiting.status == Status.WAIT, "for the other worker"
+        assert waiting.online.tolist() == [0] * SIZE
+        places |= {each.ctypes.data % 64 for each in (ready.target, waiting.online, waiting.target)}
+    assert places == {0}
+
+
 def test_one_closure_in_the_order_of_the_closures(opened: Open) -> None:
     greedy = {"epsilon_start": 0.0, "epsilon_end": 0.0}
     worker = Worker(3, num_workers=4, outer_learning_rate=0.5, outer_momentum=0.0, **greedy)

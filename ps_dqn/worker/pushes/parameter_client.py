@@ -73,7 +73,7 @@ class ParameterClient:
         self._starts = np.cumsum([0, *sizes])
         self._keeps_pushes = keeps_pushes
         self.kept = KeptPushes()
-        self._target = np.zeros(self._starts[-1], np.float32)
+        self._target = encoding.zeros(self._starts[-1])
         self.packing, self._prunes, self._wants_growth = Packing(options, sizes), prunes, False
         self.go_on(session, has_same_log=False)
         self._resets, self._num_resets = resets, 0
@@ -248,7 +248,8 @@ class ParameterClient:
                 bits = reply[messages.HEADER : messages.HEADER + -(-self._sizes[i] // 8)]
                 masks[i] = Mask.of_bits(bits, self._sizes[i], header.mask)
         self.packing.take_masks(masks)
-        self.mask = np.concatenate([mask.kept for mask in masks]).astype(np.float32)
+        kept = [mask.kept for mask in masks]
+        self.mask = np.concatenate(kept, out=encoding.zeros(self._starts[-1]))
 
     def _wait_anew(self) -> None:
         self._waiting_since: float | None = None

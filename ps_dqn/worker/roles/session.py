@@ -22,7 +22,7 @@ from ps_dqn.telemetry import memory
 from ps_dqn.telemetry.figures import WorkerFigures
 from ps_dqn.telemetry.ledger import WorkerLedger
 from ps_dqn.telemetry.report import Report
-from ps_dqn.wire import messages
+from ps_dqn.wire import encoding, messages
 from ps_dqn.wire.messages import Kind, Status, Verdict
 from ps_dqn.worker import calls
 from ps_dqn.worker.calls import Acting, Packed, Plan, Pulled, Reported, Sampled, Sizes, Tickets
@@ -72,7 +72,7 @@ class Session:
         self._has_started = False
         shards = messages.shard_sizes(sizes.num_parameters, sizes.num_ps)
         self._client = replica_client.make(config, session, worker, shards)
-        self._no_parameters = np.zeros(sizes.num_parameters, np.float32)
+        self._no_parameters = encoding.zeros(sizes.num_parameters)
         self.tally, self._departure = Tally(), Departure()
         kept = config.learning.optimizer, sizes.slots_shape, folder
         self._optimizer = LocalOptimizer(*kept, self.tally)
