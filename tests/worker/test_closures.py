@@ -10,7 +10,7 @@ import tensorflow as tf
 from support import warm
 from support.programs import SUPPORT
 from support.reference_updates import q_values, reference_learn
-from support.small import SMALL, make_training
+from support.small import SMALL, make_closures, make_training
 
 from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config
@@ -190,6 +190,16 @@ def test_another_seed_gives_another_run(in_rounds, coordinator, tmp_path):
     _, first = in_rounds
     other = run_in_rounds(coordinator, sync_config(local_updates=1, seed=6), tmp_path)
     assert not np.array_equal(first.online, other.online)
+
+
+def test_a_pull_in_rounds_begins_with_nothing_as_long_as_the_parameters(coordinator):
+    _, closures = make_closures(sync_config(local_updates=1), num_ps=3, num_workers=2)
+    size = closures._network.num_parameters
+    operations = closures.train.graph.get_operations()
+    loops = [each for each in operations if each.type in ("While", "StatelessWhile")]
+    assert len(loops) == 2, "that of the first pull, and that of the pushes"
+    begun_with = [each.op.type for loop in loops for each in loop.inputs if each.shape == [size]]
+    assert set(begun_with) == {"EnsureShape"}
 
 
 def test_several_pushes_in_a_closure_are_like_as_many_closures(played):

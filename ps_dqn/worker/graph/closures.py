@@ -182,13 +182,18 @@ class Closures:
 
         if not self._config.pulls_again:
             return pull()
-        nothing = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), self._pulled)
-        return tf.while_loop(
+        # What a loop begins with is made each time: zeros in place of parameters would cost.
+        ranks = [len(spec.shape) for spec in self._pulled]
+        nothing = Pulled(*[tf.zeros([0] * rank) for rank in ranks])
+        pulled = tf.while_loop(
             lambda pulled: pulled.status == int(Status.WAIT),
             lambda _: (pull(),),
             (nothing._replace(status=tf.constant(int(Status.WAIT))),),
+            shape_invariants=(Pulled(*[tf.TensorShape([None] * rank) for rank in ranks]),),
             parallel_iterations=1,
         )[0]
+        specs = zip(pulled, self._pulled, strict=True)
+        return Pulled(*[tf.ensure_shape(each, spec.shape) for each, spec in specs])
 
     def _evaluate(
         self, episodes: int, freeze: bool, seed: tf.Tensor, brought: tf.Tensor
