@@ -31,6 +31,9 @@ class Memory(abc.ABC):
         """The `size` without which it is not warm; 0 where there is always enough."""
         return 0
 
+    def reseed(self, rng: np.random.Generator) -> None:  # noqa: B027 - some draw nothing
+        """What is drawn from now on is drawn by this generator, its own."""
+
     def begin(self) -> None:  # noqa: B027 - most keep what they have
         """A push begins; what one that was given up half-way has left may have to go."""
 

@@ -57,6 +57,11 @@ class Mixed(Memory):
             raise RuntimeError("steps are taken, and nothing is to be collected")
         self._own.append(step)
 
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Each draws by a generator of its own."""
+        for each, own in zip(self._both, [rng, *rng.spawn(1)], strict=False):
+            each.reseed(own)
+
     def look_ahead(self, n_step: int, gamma: float) -> None:
         """Both look as far."""
         for each in self._both:

@@ -85,6 +85,10 @@ class Replay(Memory):
         """Memory or disk of everything it holds once it is full (bytes)."""
         return self._ring.nbytes
 
+    def reseed(self, rng: np.random.Generator) -> None:
+        """What is drawn from now on is drawn by this generator, its own."""
+        self._sampler.reseed(rng)
+
     def look_ahead(self, n_step: int, gamma: float) -> None:
         """What is drawn from now on has returns of this length, the layout's at most."""
         # γ^0 … γ^n

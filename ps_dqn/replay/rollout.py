@@ -67,6 +67,10 @@ class RolloutBuffer(Memory):
         """Memory of one rollout (bytes)."""
         return sum(array.nbytes for array in self._rollout)
 
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Orders are from now on drawn by this generator, its own."""
+        self._rng = rng
+
     def begin(self) -> None:
         """Forgets what is there, unless it is ahead: a rollout is of one push."""
         if not self._is_ahead:

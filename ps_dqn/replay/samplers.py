@@ -57,6 +57,10 @@ class Sampler(abc.ABC):
         """
         self._num_envs = num_envs
         self._slots = slots
+        self.reseed(rng)
+
+    def reseed(self, rng: np.random.Generator) -> None:
+        """Takes another generator, its own."""
         self._rng = rng
 
     @abc.abstractmethod

@@ -115,9 +115,9 @@ class Actor:
         where = str(failures or "")
         self.environments = made or Environments(config.environment, num_envs, where)
         self._failures_before = dict(self.environments.failures)
-        self.start(env_steps=0)
         spec, sampling = self.environments.spec, np.random.default_rng(self._seeds(0)[2])
         self.memory: Memory = remember(config, spec, sampling, folder)
+        self.start(env_steps=0)
         self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
         self._is_offline = config.demonstrations.offline
         self._reward_clip = config.learning.reward_clip
@@ -130,14 +130,20 @@ class Actor:
         self.env_steps = 0  # made since it was there, taken or not
 
     def start(self, env_steps: int) -> None:
-        """Starts environments and exploration, for a run that has made so many steps already.
+        """Starts environments and chance, for a run that has made so many steps already.
 
         A worker that goes on with a run, or takes the place of one that was lost, would otherwise
         repeat how the run began.
         """
-        environments, exploration, _ = self._seeds(env_steps)
+        environments = self._seeds(env_steps)[0]
         self.environments.reset(int(environments.generate_state(1)[0]) % 2**31)
-        self._exploration = np.random.default_rng(exploration)
+        self._reseed(env_steps)
+
+    def _reseed(self, env_steps: int) -> None:
+        """Exploration and sampling begin where a run is that has made so many steps."""
+        _, exploration, sampling = map(np.random.default_rng, self._seeds(env_steps))
+        self._exploration = exploration
+        self.memory.reseed(sampling)
 
     def _seeds(self, env_steps: int) -> list[np.random.SeedSequence]:
         """Of environments, exploration and sampling."""

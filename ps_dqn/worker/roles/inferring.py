@@ -53,9 +53,9 @@ class RemoteActor(Actor):
         super().__init__(config, worker, folder, made=whose)
 
     def start(self, env_steps: int) -> None:
-        """Seeds exploration, and what actors are told when they are connected to."""
+        """Seeds exploration, sampling and what actors are told when they are connected to."""
         self._env_steps_before = env_steps
-        self._exploration = np.random.default_rng(self._seeds(env_steps)[1])
+        self._reseed(env_steps)
 
     def begin(self, push: PushUnderWay) -> None:
         """A push begins; the first one connects to the actors."""
