@@ -117,11 +117,22 @@ def show(rows: list[dict[str, str]], games: list[str], algorithms: list[str]) ->
 def show_all(
     scores: dict[tuple[str, str], np.ndarray], games: list[str], algorithms: list[str]
 ) -> None:
-    """Scores as multiples of the first algorithm's mean, over all games."""
-    print(f"\n| {len(games)} games | in units of {algorithms[0]}'s [{interquartile.LEVEL:.0%}] |")
+    """Scores as multiples of the first algorithm's mean, over all games where that is above 0."""
+    units = {game: scores[game, algorithms[0]].mean() for game in games}
+    for game in games:
+        if units[game] <= 0:
+            print(
+                f"\n{game} is not in the table of all games: {algorithms[0]}'s mean score there, "
+                f"{units[game]:g}, is no unit"
+            )
+            del units[game]
+    if not units:
+        return
+    counted = f"{len(units)} game" + ("" if len(units) == 1 else "s")
+    print(f"\n| {counted} | in units of {algorithms[0]}'s [{interquartile.LEVEL:.0%}] |")
     print("|---|---|")
     for algorithm in algorithms:
-        strata = [scores[game, algorithm] / scores[game, algorithms[0]].mean() for game in games]
+        strata = [scores[game, algorithm] / unit for game, unit in units.items()]
         mean, low, high = interquartile.over_strata(strata)
         print(f"| {algorithm} | {mean:.2f} [{low:.2f}, {high:.2f}] |")
 
