@@ -87,7 +87,7 @@ def returns_leave_the_atoms(patient: Patient) -> Finding | None:
         change = f"--v_max={rounded(2 * max(_discounted(patient, high), value.v_max))}"
     return Finding(
         "returns_leave_the_atoms",
-        f"{share:.0%} of late episodes had a discounted return outside of --v_min={value.v_min:g} "
+        f"{share:.0%} of late episodes had discounted returns outside of --v_min={value.v_min:g} "
         f"to --v_max={value.v_max:g} (returns were {number(low)} to {number(high)})",
         change,
         "good and very good actions can be told apart",

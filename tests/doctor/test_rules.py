@@ -52,7 +52,7 @@ CASES = (
         "Q-values were", "--double_dqn=true", ("--nodouble_dqn",), {}),
     Ill("returns_leave_the_atoms", ("--value_distribution=c51", "--gamma=1"),
         {"train__returns_outside_atoms": 0.5},
-        "50% of late episodes had a discounted return outside of --v_min=-10 to --v_max=10",
+        "50% of late episodes had discounted returns outside of --v_min=-10 to --v_max=10",
         "--v_max=860", ("--value_distribution=c51",), {"train__returns_outside_atoms": 0.05}),
     Ill("returns_leave_the_atoms", ("--value_distribution=hl_gauss", "--gamma=1"),
         {"train__returns_outside_atoms": 0.5, "train__episode_return": [-30.0] * 9,

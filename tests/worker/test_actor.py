@@ -77,34 +77,6 @@ def test_it_collects_until_it_is_warm_and_samples(opened: Open) -> None:
     assert gathered.returns == [4, 4]
 
 
-@pytest.mark.parametrize("distribution", ["c51", "hl_gauss"])
-@pytest.mark.parametrize(
-    ("most", "outside"), [(1 + 0.5 + 0.25 + 0.125 + 0.01, 0), (1 + 0.5 + 0.25 + 0.125 - 0.01, 4)]
-)
-def test_episodes_are_counted_whose_discounted_return_leaves_the_atoms(
-    opened: Open, most: float, outside: int, distribution: str
-) -> None:
-    # Two episodes of four steps of reward 1 in both environments, and the resets between them.
-    options = {"v_min": -1.0, "v_max": most, "gamma": 0.5}
-    actor = opened(value_distribution=distribution, **options)
-    act(actor, 9)
-    gathered = actor.take_gathered()
-    assert (len(gathered.returns), gathered.returns_outside) == (4, outside)
-    assert actor.take_gathered().returns_outside == 0
-
-
-HL_GAUSS = {"value_distribution": "hl_gauss"}
-
-
-@pytest.mark.parametrize("by", [{}, {"value_rescaling": True}, {"normalize_returns": True}])
-def test_atoms_of_something_else_than_returns_are_left_by_none(
-    opened: Open, by: dict[str, Any]
-) -> None:
-    actor = opened(**(HL_GAUSS | by if by else {}))
-    act(actor, 9)
-    assert actor.take_gathered().returns_outside == 0
-
-
 def test_environments_of_a_run_that_others_began_are_seeded_otherwise(opened: Open) -> None:
     def reset_seeds(env_steps: int) -> list[Any]:
         actor, seen = opened(), []

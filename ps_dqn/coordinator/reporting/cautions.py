@@ -46,8 +46,8 @@ class Cautions:
             self._say_once(
                 "outside",
                 f"returns leave the atoms: {self._outside:,.0f} of {self._episodes:,.0f} episodes "
-                f"had a discounted return outside of --v_min={self._value.v_min:g} to "
-                f"--v_max={self._value.v_max:g}, which "
+                f"had discounted returns outside of --v_min={self._value.v_min:g} to "
+                f"--v_max={self._value.v_max:g} from more than a tenth of their steps, which "
                 f"{self._value.value_distribution} cannot tell apart; say wider ones",
             )
         self._episodes = self._outside = 0.0

@@ -18,6 +18,7 @@ from ps_dqn.replay.memory import Memory
 from ps_dqn.replay.plan import make_memory
 from ps_dqn.worker.calls import Acted, Played, Playing
 from ps_dqn.worker.playing.following import Following
+from ps_dqn.worker.playing.outside_atoms import OutsideAtoms
 from ps_dqn.worker.pushes.push_under_way import PushUnderWay
 
 # Makes what an actor remembers: of the experiment, what is acted in, a generator and a folder.
@@ -31,7 +32,7 @@ class Gathered:
     seen: Moments
     env_steps: int = 0
     returns: list[float] = dataclasses.field(default_factory=list)  # of finished episodes
-    returns_outside: int = 0  # of those, whose discounted return v_min and v_max do not span
+    returns_outside: int = 0  # of those, from many of whose steps they leave v_min to v_max
     failures: dict[str, int] = dataclasses.field(default_factory=dict)  # of environments, by kind
 
     def counts(self) -> dict[str, int]:
@@ -123,8 +124,10 @@ class Actor:
         self._reward_clip = config.learning.reward_clip
         self._states = np.zeros((num_envs, config.state_size), np.float32)
         self._running_returns = np.zeros(num_envs)
-        self._discounted, self._discounts = np.zeros(num_envs), np.ones(num_envs)
-        self._gamma, self._value = config.learning.gamma, config.value
+        value, gamma = config.value, config.learning.gamma
+        self._outside_atoms: OutsideAtoms | None = None
+        if value.spans_returns:
+            self._outside_atoms = OutsideAtoms(num_envs, gamma, value.v_min, value.v_max)
         self._following = Following(config, spec)
         self._gathered = Gathered(self._following.nothing())
         self.env_steps = 0  # made since it was there, taken or not
@@ -196,21 +199,9 @@ class Actor:
         ended = step.ended_envs
         self._gathered.returns.extend(self._running_returns[ended])
         self._running_returns[ended] = 0
-        if self._value.spans_returns:
-            self._follow_discounted(learned, ended)
+        if self._outside_atoms:
+            self._gathered.returns_outside += self._outside_atoms.see(learned)
         self._count(int(step.is_transition.sum()))
-
-    def _follow_discounted(self, step: Step, ended: np.ndarray) -> None:
-        """Counts episodes whose return from their start is outside of the atoms."""
-        whose, is_real = step.whose, step.is_transition
-        now = np.where(is_real, self._discounts[whose] * step.rewards, 0)
-        self._discounted[whose] += now
-        self._discounts[whose] = np.where(is_real, self._gamma, 1) * self._discounts[whose]
-        of_ended = self._discounted[ended]
-        is_outside = (of_ended < self._value.v_min) | (of_ended > self._value.v_max)
-        self._gathered.returns_outside += int(is_outside.sum())
-        for begins_anew in (ended, step.failed_envs):
-            self._discounted[begins_anew], self._discounts[begins_anew] = 0, 1
 
     def _count(self, env_steps: int) -> None:
         self._gathered.env_steps += env_steps

@@ -34,8 +34,9 @@ def test_returns_that_leave_the_atoms_for_long_are_told_of_once(distribution: st
     heard = {"worker": 0, "episodes": 60, "returns_outside": 7}
     [line] = said(*[heard] * 6, distribution=distribution)
     assert line == (
-        "returns leave the atoms: 14 of 120 episodes had a discounted return outside of "
-        f"--v_min=-1.5 to --v_max=20, which {distribution} cannot tell apart; say wider ones"
+        "returns leave the atoms: 14 of 120 episodes had discounted returns outside of "
+        "--v_min=-1.5 to --v_max=20 from more than a tenth of their steps, which "
+        f"{distribution} cannot tell apart; say wider ones"
     )
 
 
