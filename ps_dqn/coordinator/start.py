@@ -9,7 +9,14 @@ from ps_dqn import user_code
 from ps_dqn.cluster import server
 from ps_dqn.config import Config, strategy
 from ps_dqn.coordinator import process
-from ps_dqn.coordinator.checks import atoms, first_look, footprint, normalizing, observations
+from ps_dqn.coordinator.checks import (
+    action_grid,
+    atoms,
+    first_look,
+    footprint,
+    normalizing,
+    observations,
+)
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec, interface, rendering
 from ps_dqn.errors import UsageError
@@ -105,7 +112,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     shown = _read_demonstrations(config, environment, 1 if is_remote else num_workers)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
     flagfile, told = normalizing.chosen(config, command.flagfile)
-    lines += [*shown, *atoms.notes(config), *told]
+    lines += [*shown, *action_grid.notes(config, environment), *atoms.notes(config), *told]
     if not config.precision.is_full:
         numbers = config.precision.precision
         lines.append(f"workers compute in {numbers}, parameters are float32 (--precision)")
