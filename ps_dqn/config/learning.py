@@ -54,7 +54,9 @@ class Learning:
     )
     optimizer_epsilon: float = option(
         1e-5,
-        "Constant in the denominators of all forms of adam and rmsprop, and of adagrad.",
+        "Constant in the denominators of all forms of adam and rmsprop, and of adagrad: outside "
+        "the root in adam (epsilon-hat at the end of section 2 of Kingma and Ba 2015) and adagrad, "
+        "inside it in rmsprop.",
         low=1e-12,
         needs={"optimizer": ("adam", "adamw", "radam", "rmsprop", "rmsprop_centered", "adagrad")},
     )
