@@ -33,6 +33,8 @@ def made(acting_precision: str, **values):
         (A3C, behaviour.Same),
         ({"acting_precision": "int8"}, behaviour.Quantized),
         (APEX, behaviour.InNumPy),
+        ({"topology": "seed"}, behaviour.InNumPy),
+        ({"topology": "seed", "acting_backend": "tensorflow"}, behaviour.Same),
         ({**APEX, "noisy": True}, behaviour.WithValues),
     ],
     ids=str,
