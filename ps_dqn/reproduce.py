@@ -56,7 +56,7 @@ class _Env:
         env: gymnasium.Env = gymnasium.make(
             named.environment(content["env_id"]), **content["env_kwargs"]
         )
-        for wrap in named.wrappers(content["env_wrappers"]):
+        for wrap in named.wrappers(content["env_wrappers"]).single:
             env = wrap(env)
         for wrap in listed.wrappers(
             content["env_id"],

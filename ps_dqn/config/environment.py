@@ -24,7 +24,8 @@ class Environment:
     env_wrappers: str = option(
         "",
         "Wrappers around each single environment, package.module:Wrapper, comma separated, the "
-        "innermost first: classes or functions of an environment.",
+        "innermost first: classes or functions of an environment. Subclasses of "
+        "gymnasium.vector.VectorWrapper go around the environment's own vector form.",
     )
     eval_env_kwargs: str = option(
         "", "Its keyword arguments in evaluations, as a JSON object. Default: env_kwargs."
@@ -64,7 +65,9 @@ class Environment:
         "auto",
         "How a worker steps its environments: all in one process (sync), one process each "
         "(async), the environment's own vector form where it has one, else sync (auto); or "
-        "EnvPool's environment of this name, in C++ (envpool).",
+        "EnvPool's environment of this name, in C++ (envpool). With auto, what is made in single "
+        "environments (wrappers, frame_stack, lists of actions) is refused where those are "
+        "something else, like ALE's, which give raw frames.",
         choices=("auto", "sync", "async", "envpool"),
     )
     env_timeout: float = option(
@@ -79,7 +82,8 @@ class Environment:
     frame_stack: int = option(
         1,
         "Observations are this many frames, the newest last: replay keeps each frame once. An "
-        "environment that does not stack them itself is wrapped to do so (frames).",
+        "environment that does not stack them itself is wrapped to do so; ALE's own vector form is "
+        "told how many (frames).",
         low=1,
     )
 

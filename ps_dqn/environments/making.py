@@ -13,14 +13,20 @@ from gymnasium.wrappers import FrameStackObservation
 
 from ps_dqn import user_code
 from ps_dqn.config import Environment
-from ps_dqn.environments import first_steps, listed, masks, named, parts, pool, specification
+from ps_dqn.environments import (
+    first_steps,
+    listed,
+    masks,
+    named,
+    own_form,
+    parts,
+    pool,
+    specification,
+)
 from ps_dqn.environments.first_steps import Looks
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.errors import UsageError, needs_extra
-
-# Of ALE: unless told otherwise, it limits rewards to 1, and with them scores.
-_ALE = "ale_py.vector_env:AtariVectorEnv"
 
 
 def describe(config: Environment) -> EnvironmentSpec:
@@ -122,6 +128,12 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
             and "box2d" in str(error).lower()
         ):
             raise needs_extra(f"--env_id={config.env_id}", "Box2D", "box2d") from None
+        if config.vectorization != "auto" and own_form.can_be_made(config, kwargs):
+            raise UsageError(
+                f"--vectorization={config.vectorization}: single environments of {config.env_id} "
+                f"cannot be made with --env_kwargs={config.env_kwargs} "
+                f"({user_code.with_place(error)}): say --vectorization=auto for its own vector form"
+            ) from error
         said = f"--env_id={config.env_id}: cannot be made ({user_code.with_place(error)})"
         questions = []
         if isinstance(error, gymnasium.error.Error | ImportError):
@@ -156,23 +168,39 @@ def _make(
         _refuse_clipping(kwargs, "reward_clip")
         env: VectorEnv = pool.make(config, num_envs, kwargs)
         return _saying(env, env.single_observation_space, env.single_action_space)
-    env_id, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
+    made_of, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization
-    if own and mode is None:
+    if own.single and mode is None:
+        own_form.refuse_unlike(
+            config.env_id,
+            made_of,
+            kwargs,
+            f"--env_wrappers={config.env_wrappers}: goes around",
+            "say a gymnasium.vector.VectorWrapper",
+        )
         mode = "sync"
     with contextlib.closing(
-        gymnasium.make_vec(env_id, 1, vectorization_mode=mode, wrappers=own, **kwargs)
-    ) as looked_at:
+        gymnasium.make_vec(made_of, 1, vectorization_mode=mode, wrappers=own.single, **kwargs)
+    ) as vector:
+        form = vector.spec.vector_entry_point if vector.spec and mode is None else None
+        own_form.check_wrappers(config, own, form)
+        looked_at = own.around(vector)
         observations, actions = looked_at.single_observation_space, looked_at.single_action_space
         _check_observations(config.env_id, observations)
         lists = listed.wrappers(config.env_id, actions, config.action_bins, config.branching)
         wrappers = _wrappers(config, observations)
-        own_form = looked_at.spec.vector_entry_point if looked_at.spec else None
-    if mode is None and own_form is not None and not lists and not wrappers:
-        if own_form == _ALE:
+    if form is not None and (lists or wrappers):
+        if form == own_form.ALE and config.frame_stack > 1 and "stack_num" not in kwargs:
+            return _make(config, num_envs, {**kwargs, "stack_num": config.frame_stack}, folder)
+        own_form.refuse_to_leave(config, made_of, kwargs, bool(lists), observations)
+        form = None
+    if form is not None:
+        if form == own_form.ALE:
             _refuse_clipping(kwargs, "reward_clipping")
             kwargs["reward_clipping"] = False
-        return _saying(gymnasium.make_vec(env_id, num_envs, **kwargs), observations, actions)
+        return _saying(
+            own.around(gymnasium.make_vec(made_of, num_envs, **kwargs)), observations, actions
+        )
     if folder is not None:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
@@ -181,10 +209,10 @@ def _make(
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
     env = gymnasium.make_vec(
-        env_id,
+        made_of,
         num_envs,
         vectorization_mode=mode or "sync",
-        wrappers=[*own, *lists, cast(named.Wrap, masks.wrap), *wrappers],
+        wrappers=[*own.single, *lists, cast(named.Wrap, masks.wrap), *wrappers],
         **kwargs,
     )
     return _saying(env, observations, actions)

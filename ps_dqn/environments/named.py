@@ -3,10 +3,11 @@
 import functools
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeVar
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from ps_dqn import user_code
 from ps_dqn.errors import UsageError
@@ -15,6 +16,18 @@ from ps_dqn.errors import UsageError
 REGISTERED_BY = {"ALE": "ale_py", "MinAtar": "ps_dqn.minatar_games"}
 
 Wrap = Callable[[gymnasium.Env], gymnasium.Wrapper]
+_Env = TypeVar("_Env", gymnasium.Env, VectorEnv)
+
+
+class Wrappers(NamedTuple):
+    """The wrappers of `--env_wrappers`, the innermost first; they are of one kind."""
+
+    single: list[Wrap]  # around each single environment
+    vector: list[Callable[[VectorEnv], VectorEnv]]  # around an environment's own vector form
+
+    def around(self, vector: VectorEnv) -> VectorEnv:
+        """A vector form with those that are of vectors."""
+        return functools.reduce(lambda env, wrap: wrap(env), self.vector, vector)
 
 
 def environment(env_id: str) -> str | EnvSpec:
@@ -57,17 +70,36 @@ def _environments(module: types.ModuleType) -> list[str]:
     ]
 
 
-def wrappers(names: str) -> list[Wrap]:
-    """The wrappers of `--env_wrappers`, the innermost first.
+def wrappers(names: str) -> Wrappers:
+    """The wrappers of `--env_wrappers`: those of vectors are subclasses of `VectorWrapper`.
 
     Raises:
-        UsageError: one is not there, or nothing that can be called.
+        UsageError: one is not there, or nothing that can be called, or they are of both kinds.
     """
-    return [_wrapper(names, each.strip()) for each in names.split(",") if each.strip()]
+    flag, said = f"--env_wrappers={names}", [each.strip() for each in names.split(",")]
+    found = {name: _wrapper(flag, name) for name in said if name}
+    vectors = [name for name, each in found.items() if _is_of_vectors(each)]
+    others = [name for name in found if name not in vectors]
+    if vectors and others:
+        raise UsageError(
+            f"{flag}: {vectors[0]} goes around vectors, and {others[0]} around single "
+            f"environments: say one kind"
+        )
+    kind = VectorEnv if vectors else gymnasium.Env
+    wraps: list[Any] = [
+        functools.partial(_put_around, f"{flag}: {name}", found[name], kind)
+        for name in said
+        if name
+    ]
+    return Wrappers([], wraps) if vectors else Wrappers(wraps, [])
 
 
-def _wrapper(names: str, name: str) -> Wrap:
-    flag, (module, _, attribute) = f"--env_wrappers={names}", name.partition(":")
+def _is_of_vectors(wrapper: Any) -> bool:
+    return isinstance(wrapper, type) and issubclass(wrapper, VectorWrapper)
+
+
+def _wrapper(flag: str, name: str) -> Callable[..., Any]:
+    module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise UsageError(f"{flag}: {name} must be package.module:Wrapper")
     found: Any = getattr(user_code.import_module(flag, module), attribute, None)
@@ -76,28 +108,29 @@ def _wrapper(names: str, name: str) -> Wrap:
             f"{flag}: {module} has no {attribute} that can be called; name a class or a function "
             f"of an environment that returns one"
         )
-    return functools.partial(_put_around, f"{flag}: {name}", found)
+    return found
 
 
-def _put_around(said: str, wrap: Wrap, env: gymnasium.Env) -> gymnasium.Wrapper:
-    """Wraps an environment; what fails is the wrapper's, and not the environment's.
+def _put_around(said: str, wrap: Callable[..., Any], kind: type[_Env], env: _Env) -> _Env:
+    """Wraps an environment or a vector; what fails is the wrapper's, and not the environment's.
 
     Args:
         said: how errors begin: the flag, and which of its wrappers it is.
         wrap: that wrapper.
+        kind: of what it is put around, and what it must return.
         env: what it is put around.
 
     Raises:
         UsageError: it fails, or returns no environment.
     """
     try:
-        wrapped: Any = wrap(env)
+        wrapped = wrap(env)
     except user_code.FAILURES as error:  # whatever a wrapper's own code raises
         raise UsageError(
             f"{said} fails around the environment ({user_code.with_place(error)})"
         ) from error
-    if not isinstance(wrapped, gymnasium.Env):
+    if not isinstance(wrapped, kind):
         raise UsageError(
             f"{said} returns a {type(wrapped).__name__}, and must return an environment"
         )
-    return cast(gymnasium.Wrapper, wrapped)
+    return wrapped

@@ -88,8 +88,11 @@ def _metadata(config: Environment) -> tuple[list[str], dict[str, Any], tuple[str
         if config.vectorization != "envpool":
             made: Any = making.make_vector(single, 1)
             with contextlib.closing(made) as env:
-                metadata = dict(env.get_attr("metadata")[0])
-                return metadata.get("render_modes", []), metadata, _names(env)
+                metadata, names = dict(env.get_attr("metadata")[0]), _names(env)
+                spec = making.specification.of(env, config.branching)
+            if spec.observation_shape != making.describe(config).observation_shape:
+                return [], metadata, names  # a policy cannot act in what draws
+            return metadata.get("render_modes", []), metadata, names
     except UsageError:
         pass  # it has a vector form only, or one of other arguments
     return [], metadata, ()
