@@ -2,18 +2,22 @@
 
 import contextlib
 import dataclasses
+import inspect
 import json
+import re
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from support.command_lines import parsed
+from support.programs import ROOT
 
 from ps_dqn.config import Environment
 from ps_dqn.environments import Environments, making
 from ps_dqn.flags import experiment
 
-pytest.importorskip("ale_py")
+vector_env = pytest.importorskip("ale_py.vector_env")
 
 FIRE, RIGHT, LEFT = 1, 2, 3
 LIVES = 5
@@ -102,3 +106,25 @@ def test_actions_are_not_sticky(preset: str, evaluates: bool) -> None:
 def test_actions_are_sticky_where_that_is_said(evaluates: bool) -> None:
     sticky = breakout("atari", evaluates, noop_max=0, repeat_action_probability=0.25)
     assert not are_alike(sticky)
+
+
+def test_the_page_on_atari_has_the_defaults_and_what_the_presets_say() -> None:
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \|.*\| (.+) \| (.+) \|$",
+        (ROOT / "docs" / "atari.md").read_text(),
+        re.MULTILINE,
+    )
+    parameters = inspect.signature(vector_env.AtariVectorEnv).parameters
+    spec = gymnasium.spec("ALE/Pong-v5")  # its arguments go before the constructor's defaults
+    documented = {}
+    for names, defaults, presets in rows:
+        for name, default in zip(re.findall(r"\w+", names), defaults.split(", "), strict=True):
+            actual = spec.kwargs.get(name, parameters[name].default)
+            assert json.loads(default.replace(",", "")) == actual, name
+            documented[name] = presets
+    assert len(documented) == 14
+    said = {name: text for name, text in documented.items() if re.match(r"\d|true", text)}
+    training = {name: json.loads(text) for name, text in said.items()}
+    assert json.loads(breakout("atari", evaluates=False).env_kwargs) == training
+    evaluation = json.loads(breakout("atari", evaluates=True).env_kwargs)
+    assert evaluation == {**training, "life_loss_info": False}
