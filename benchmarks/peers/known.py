@@ -36,6 +36,8 @@ class Peer(NamedTuple):
         return PLACES[self.packages]
 
 
+# What Gymnasium's extra box2d asks for, of which one package has no wheel.
+_LANDER = ("box2d==2.3.10", "pygame==2.6.1")
 _TORCH, _BOX = "torch==2.13.0", "gymnasium[box2d]==1.4.0"
 _ATARI = ("ale-py==0.12.1", "opencv-python-headless==4.13.0.92")
 _SB3 = ("stable-baselines3==2.9.2", _TORCH, _BOX, *_ATARI)
@@ -43,11 +45,11 @@ _CLEANRL = (_TORCH, _BOX, *_ATARI)
 # gymnax asks for a Gymnasium below 1.4, and imports six without asking for it.
 _JAX = (
     *("jax==0.10.2", "gymnax==1.0.1", "flax==0.12.8", "optax==0.2.8", "six==1.17.0"),
-    *("gymnasium==1.3.0", "box2d==2.3.10"),
+    *("gymnasium==1.3.0", *_LANDER),
 )
 _TIANSHOU = ("tianshou==2.0.1", _TORCH, _BOX)
-# Ray asks for this Gymnasium, whose extra box2d names a package without a wheel.
-_RLLIB = ("ray[rllib]==2.60.0", _TORCH, "gymnasium==1.2.2", "box2d==2.3.10")
+# Ray asks for this Gymnasium.
+_RLLIB = ("ray[rllib]==2.60.0", _TORCH, "gymnasium==1.2.2", *_LANDER)
 PLACES = {
     (): "",
     _SB3: "sb3",
