@@ -116,9 +116,10 @@ class Actor:
         where = str(failures or "")
         self.environments = made or Environments(config.environment, num_envs, where)
         self._failures_before = dict(self.environments.failures)
+        self._start_environments(0)  # after which is known whether they have masks
         spec, sampling = self.environments.spec, np.random.default_rng(self._seeds(0)[2])
         self.memory: Memory = remember(config, spec, sampling, folder)
-        self.start(env_steps=0)
+        self._reseed(0)
         self.nothing: Batch = zero_batch(config, spec)  # in the place of a batch
         self._is_offline = config.demonstrations.offline
         self._reward_clip = config.learning.reward_clip
@@ -138,9 +139,12 @@ class Actor:
         A worker that goes on with a run, or takes the place of one that was lost, would otherwise
         repeat how the run began.
         """
+        self._start_environments(env_steps)
+        self._reseed(env_steps)
+
+    def _start_environments(self, env_steps: int) -> None:
         environments = self._seeds(env_steps)[0]
         self.environments.reset(int(environments.generate_state(1)[0]) % 2**31)
-        self._reseed(env_steps)
 
     def _reseed(self, env_steps: int) -> None:
         """Exploration and sampling begin where a run is that has made so many steps."""

@@ -52,10 +52,9 @@ class RemoteActor(Actor):
         )
         super().__init__(config, worker, folder, made=whose)
 
-    def start(self, env_steps: int) -> None:
-        """Seeds exploration, sampling and what actors are told when they are connected to."""
+    def _start_environments(self, env_steps: int) -> None:
+        # Actors start them, once they are connected to and told so.
         self._env_steps_before = env_steps
-        self._reseed(env_steps)
 
     def begin(self, push: PushUnderWay) -> None:
         """A push begins; the first one connects to the actors."""
