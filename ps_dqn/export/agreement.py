@@ -78,8 +78,7 @@ def wanted(network: QNetwork, parameters: np.ndarray, interface: Interface, met:
         batch = (tf.constant(each[i : i + BATCH]) for each in met)
         found.append([each.numpy() for each in ask(tf.constant(parameters), *batch)])
     numbers, q_values = (np.concatenate(each) for each in zip(*found, strict=True))
-    name = greedy.LOGITS if network.has_policy else greedy.Q_VALUES
-    return {greedy.ACTION: interface.actions.of(numbers), name: q_values}
+    return {greedy.ACTION: interface.actions.of(numbers), greedy.values_of(network): q_values}
 
 
 def answers(answer: Answer, inputs: Arrays) -> Arrays:

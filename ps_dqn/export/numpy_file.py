@@ -52,8 +52,7 @@ def write(
     numbers = np.arange(interface.spec.num_actions)
     arrays: dict[str, Any] = {"actions": interface.actions.of(numbers)}
     first, steps, found = numpy_steps.of(plain(network.as_keras()))
-    output = greedy.LOGITS if network.has_policy else greedy.Q_VALUES
-    arrays |= {"input": first, "output": output, **found}
+    arrays |= {"input": first, "output": greedy.values_of(network), **found}
     if is_sparse:
         arrays = {key: value for each in arrays.items() for key, value in sparse(*each).items()}
     np.savez(path, steps=json.dumps(steps), **arrays)

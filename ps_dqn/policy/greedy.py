@@ -68,15 +68,20 @@ def greedy_network(network: QNetwork, interface: Interface) -> keras.Model:
         allowed = ops.where(ops.logical_or(mask, nothing), q_values, NOT_ALLOWED)
     places = [_best(each) for each in _parts(allowed, spec.branches)]
     outputs[ACTION] = _own(places, interface)
-    outputs[LOGITS if network.has_policy else Q_VALUES] = q_values
+    outputs[values_of(network)] = q_values
     if network.state_size:
         done = ops.expand_dims(ops.cast(places[0] + 1, "float32"), -1)
         outputs[NEXT_STATE] = ops.concatenate([after[:, :-2], done], axis=-1)
     return keras.Model(inputs, outputs, name=NAME)
 
 
+def values_of(network: QNetwork) -> str:
+    """The output that a network's actions are chosen by: `Q_VALUES` or `LOGITS`."""
+    return LOGITS if network.has_policy else Q_VALUES
+
+
 def chosen_by(outputs: Mapping[str, Any]) -> str:
-    """Which output the actions were chosen by: `Q_VALUES` or `LOGITS`."""
+    """The same, of what it has answered."""
     return LOGITS if LOGITS in outputs else Q_VALUES
 
 

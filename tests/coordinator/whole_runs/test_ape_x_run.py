@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import pytest
+from support.resuming import resumed
 
 N_STEP, ENVS, ACTORS, LEAST, PERIOD = 3, 4, 2, 200, 4
 SMALL = (
@@ -91,26 +92,16 @@ Replay.write = fail
 @pytest.mark.slow
 def test_a_run_that_is_resumed_has_its_experience_again(coordinate) -> None:
     flags = (*SMALL, "--replay_files", "--replay_capacity=20000", "--total_env_steps=2000")
-    folder, ended = coordinate("kept", *flags)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    first = json.loads((folder / "summary.json").read_text())
-
-    _, ended = coordinate("kept", "--total_env_steps=4000")  # the other flags are in its folder
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    steps, updates = first["env_steps"], first["updates"]
-    assert f"resumed at {steps:,} env steps, {updates:,} updates" in ended.stdout
-    second = json.loads((folder / "summary.json").read_text())
-    assert second["env_steps"] >= 4000
-    assert second["updates"] > updates
+    _, first, second, shown = resumed(coordinate, "kept", 4000, *flags)
     kept = sum(each["rows"] for each in first["replay_servers"])
-    [said] = re.findall(r"replay servers have ([\d,]+) rows", ended.stdout)
+    [said] = re.findall(r"replay servers have ([\d,]+) rows", shown)
     assert kept - ACTORS * ENVS <= int(said.replace(",", "")) <= kept
     # A server counts what has come to its process.
     for before, after in zip(first["replay_servers"], second["replay_servers"], strict=True):
         at_the_seam = (N_STEP + 1) * ENVS * ACTORS
         assert after["rows"] >= before["rows"] + after["adds"] - at_the_seam
     made = sum(row["env_steps_made"] for row in second["workers"].values())
-    assert steps + made == second["env_steps"]
+    assert first["env_steps"] + made == second["env_steps"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from support.resuming import resumed
 
 ENVS, LEAST, PERIOD, UPDATES = 8, 200, 4, 8
 SMALL = (
@@ -60,18 +61,9 @@ def test_a_run_of_actors_and_learners(coordinate, learners: int, flags: tuple[st
 
 @pytest.mark.slow
 def test_a_run_that_is_resumed_counts_each_step_once(coordinate) -> None:
-    folder, ended = coordinate("resumed", *SMALL, "--replay=prioritized")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    first = json.loads((folder / "summary.json").read_text())
-
-    _, ended = coordinate("resumed", "--total_env_steps=6000")  # the other flags are in its folder
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    steps, updates = first["env_steps"], first["updates"]
-    assert f"resumed at {steps:,} env steps, {updates:,} updates" in ended.stdout
-    second = json.loads((folder / "summary.json").read_text())
-    assert second["reason"] == "finished"
-    assert second["env_steps"] >= 6000
-    assert second["updates"] > updates
+    flags = (*SMALL, "--replay=prioritized")
+    folder, first, second, _ = resumed(coordinate, "resumed", 6000, *flags)
+    steps = first["env_steps"]
     # Of its second process, and there is no push of what is made while the last one is learned.
     beyond = steps + second["workers"]["0"]["env_steps_made"] - second["env_steps"]
     assert 0 <= beyond <= PERIOD * UPDATES + ENVS
