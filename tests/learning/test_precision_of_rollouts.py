@@ -75,6 +75,8 @@ def test_they_teach_what_they_teach_in_float32_but_for_rounding(kind: str, numbe
     wanted, found = learned(kind, "float32"), learned(kind, numbers)
     assert found.vector.dtype == tf.float32
     np.testing.assert_allclose(found.td_loss, wanted.td_loss, rtol=0.05)
-    # Adam's first steps are of one size, whatever the gradient's is: a few may turn.
-    error = tf.norm(found.vector - wanted.vector) / tf.norm(wanted.vector)
-    assert 1e-6 < float(error) < 0.2
+    # Adam's first steps are of one size, whatever the gradient's is: where it is nearly 0, rounding
+    # turns a step, and how many it turns differs by CPU. A tenth of them leaves a cosine of 0.8.
+    ours, theirs = tf.nn.l2_normalize(found.vector), tf.nn.l2_normalize(wanted.vector)
+    assert float(tf.norm(ours - theirs)) > 1e-6
+    assert float(tf.reduce_sum(ours * theirs)) > 0.8
