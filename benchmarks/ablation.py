@@ -13,7 +13,8 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-from learning import LAST, append, read, run
+from csv_rows import append, read
+from learning import LAST, run
 
 from ps_dqn.plot import interquartile
 
@@ -94,11 +95,12 @@ def main() -> None:
                 continue
             for without in parts:
                 seed = options.first_seed + number
-                made = {(row["task"], row["without"], row["seed"]) for row in read(options.output)}
+                rows = read(options.output, COLUMNS)
+                made = {(row["task"], row["without"], row["seed"]) for row in rows}
                 if (name, without, str(seed)) not in made:
                     append(options.output, [measure(name, without, seed, flags)])
                     print(f"{name} without {without}, seed {seed}", file=sys.stderr, flush=True)
-    show(read(options.output))
+    show(read(options.output, COLUMNS))
 
 
 if __name__ == "__main__":

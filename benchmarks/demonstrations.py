@@ -8,7 +8,6 @@ solved. Runs that the output has already are not made again.
 """
 
 import argparse
-import csv
 import json
 import pathlib
 import statistics
@@ -18,6 +17,7 @@ import tempfile
 
 import gymnasium
 import numpy as np
+from csv_rows import append, read
 
 ROOT = pathlib.Path(__file__).parent.parent
 COLUMNS = ("data", "flags", "seed", "env_steps", "final", "best", "reason")
@@ -87,13 +87,6 @@ def run(
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def read(path: pathlib.Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def spread(values: list[float], form: str) -> str:
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
@@ -127,20 +120,16 @@ def main() -> None:
     cases = [case for case in CASES if case[0] in options.data.split(",")]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for data, flags in cases:
-            rows = read(options.output)
+            rows = read(options.output, COLUMNS)
             if (data, flags, str(seed)) in {(r["data"], r["flags"], r["seed"]) for r in rows}:
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 if data != "none":
                     collect(pathlib.Path(folder, f"{data}.npz"), *DATA[data])
                 row = run(data, flags, seed, pathlib.Path(folder), more)
-            with options.output.open("a", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                if not rows:
-                    writer.writeheader()
-                writer.writerow(row)
+            append(options.output, [row])
             print(f"{data} {flags} seed {seed} done", file=sys.stderr, flush=True)
-    show(read(options.output))
+    show(read(options.output, COLUMNS))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from csv_rows import append, read
 from matplotlib.ticker import MaxNLocator
 
 from ps_dqn.plot import interquartile
@@ -54,26 +55,10 @@ def run(presets: str, flags: list[str]) -> list[dict[str, str]]:
     return found
 
 
-def read(path: pathlib.Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def of_game(game: str, algorithm: str, seed: int, row: dict[str, str]) -> dict[str, str]:
     measured = (row["env_steps"], row["seconds"])
     returns = (row["eval/episode_return"], row["train/episode_return"])
     return dict(zip(COLUMNS, (game, algorithm, str(seed), *measured, *returns), strict=True))
-
-
-def append(path: pathlib.Path, rows: list[dict[str, str]]) -> None:
-    is_new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerows(rows)
 
 
 def curves(rows: list[dict[str, str]], game: str, algorithm: str) -> list[list[dict[str, str]]]:
@@ -185,13 +170,13 @@ def main() -> None:
         for game in games:
             for algorithm in algorithms:
                 wanted = (game, algorithm, str(seed))
-                rows = read(options.output)
+                rows = read(options.output, COLUMNS)
                 if wanted in {(row["game"], row["algorithm"], row["seed"]) for row in rows}:
                     continue
                 found = run(f"{algorithm},minatar", [f"--env_id={game}", f"--seed={seed}", *flags])
                 append(options.output, [of_game(game, algorithm, seed, row) for row in found])
                 print(f"{game} {algorithm} seed {seed} done", file=sys.stderr, flush=True)
-    rows = read(options.output)
+    rows = read(options.output, COLUMNS)
     show(rows, games, algorithms)
     if options.picture:
         draw(rows, games, algorithms, options.picture)

@@ -9,7 +9,6 @@ Flags that it does not know are the program's.
 """
 
 import argparse
-import csv
 import os
 import pathlib
 import statistics
@@ -20,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
+from csv_rows import append, read
 from local_limit import config_of
 
 from ps_dqn import environments, networks, optimizers
@@ -195,6 +195,7 @@ def main() -> None:
     parser.add_argument("--label", default="rule", help="what the rows are called")
     parser.add_argument("--results", type=pathlib.Path, help="a CSV file that rows are added to")
     options, flags = parser.parse_known_args()
+    read(options.results, COLUMNS)  # refuses what cannot be added to before it measures
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     for seed in range(options.first_seed, options.first_seed + options.seeds):
@@ -209,10 +210,7 @@ def main() -> None:
             values = [options.label, workers, seed, row.solved_at, f"{row.agreement:.2f}", curve]
             print(*values, flush=True)
             if options.results:
-                is_new = not options.results.exists()
-                with options.results.open("a", newline="") as file:
-                    writer = csv.writer(file, lineterminator="\n")
-                    writer.writerows([COLUMNS, values] if is_new else [values])
+                append(options.results, [dict(zip(COLUMNS, values, strict=True))])
 
 
 if __name__ == "__main__":

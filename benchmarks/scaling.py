@@ -13,7 +13,6 @@ many workers share few cores; evaluations do without.
 
 import argparse
 import concurrent.futures
-import csv
 import itertools
 import json
 import math
@@ -25,6 +24,8 @@ import sys
 import tempfile
 import threading
 from typing import NamedTuple
+
+from csv_rows import append, read
 
 from ps_dqn.telemetry.metrics import PHASES
 
@@ -116,33 +117,15 @@ def run(case: Case, flags: list[str]) -> dict:
     return row | {name: round(share, 4) for name, share in shares.items()}
 
 
-def read(path: pathlib.Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise SystemExit(
-                f"error: --results={path}: its columns are not those of this program, which may be "
-                f"older or newer: name another file"
-            )
-        return list(reader)
-
-
 def keep(row: dict, path: pathlib.Path) -> None:
     with _writing:
-        is_new = not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerow(row)
+        append(path, [{name: row[name] for name in COLUMNS}])
     print({name: row[name] for name in (*KEY, "reason", *FIGURES[:4])}, flush=True)
 
 
 def measure(options: argparse.Namespace, flags: list[str]) -> None:
     """Runs what the results lack."""
-    done = {tuple(row[name] for name in KEY) for row in read(options.results)}
+    done = {tuple(row[name] for name in KEY) for row in read(options.results, COLUMNS)}
     cases = [
         Case(options.preset, way, options.step_seconds, int(workers), int(servers), seed)
         for seed, way, workers, servers in itertools.product(
@@ -274,7 +257,7 @@ def main() -> None:
     parser.add_argument("--plot", type=pathlib.Path, help="a picture to draw")
     options, flags = parser.parse_known_args()
     measure(options, flags)
-    rows = read(options.results)
+    rows = read(options.results, COLUMNS)
     report(points(rows))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))

@@ -16,7 +16,6 @@ With `--output` each run is a row of that file; runs that it has are not made ag
 """
 
 import argparse
-import csv
 import json
 import math
 import pathlib
@@ -27,6 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from csv_rows import append, read
 
 from ps_dqn.api.run import Run
 
@@ -98,23 +99,6 @@ def solve(preset: str, seed: int, folder: pathlib.Path, flags: list[str], target
     return {name: str(found.get(name, "")) for name in COLUMNS}
 
 
-def there(output: pathlib.Path | None) -> list[dict[str, str]]:
-    """The rows that a file has."""
-    if output is None or not output.exists():
-        return []
-    with output.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(output: pathlib.Path, row: dict[str, str]) -> None:
-    is_new = not output.exists()
-    with output.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
 def show(preset: str, rows: list[dict[str, str]]) -> None:
     solved = sum(bool(row["solved_env_steps"]) for row in rows)
     print(f"\n{preset}: solved in {solved} of {len(rows)} seeds")
@@ -135,7 +119,8 @@ def main() -> None:
     parser.add_argument("--output", type=pathlib.Path, help="a CSV file, one row for each run")
     parser.add_argument("--keep", type=pathlib.Path, help="keep the run directories here")
     options, flags = parser.parse_known_args()
-    known = {(row["preset"], row["flags"], row["seed"]): row for row in there(options.output)}
+    there = read(options.output, COLUMNS)
+    known = {(row["preset"], row["flags"], row["seed"]): row for row in there}
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
@@ -144,7 +129,7 @@ def main() -> None:
                 folder = options.keep or pathlib.Path(temporary)
                 row = solve(options.preset, seed, folder, flags, options.target)
                 if options.output:
-                    append(options.output, row)
+                    append(options.output, [row])
             rows.append(row)
             print(
                 f"seed {seed}: {row['reason']} after {float(row['training_seconds']):.1f} s of "

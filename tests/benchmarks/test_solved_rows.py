@@ -17,12 +17,3 @@ def test_three_in_a_row_solve_it() -> None:
 def test_what_comes_until_twice_as_far_is_looked_at() -> None:
     found = solve.judged(at(5, 5, 5, 6, 4, 3, 0, 0), target=5)
     assert found == {"solved_env_steps": 300, "later": 3, "later_below": 2}
-
-
-def test_rows_are_read_again(tmp_path) -> None:
-    output = tmp_path / "rows.csv"
-    assert solve.there(output) == []
-    row = dict.fromkeys(solve.COLUMNS, "") | {"preset": "dqn,acrobot", "seed": "3"}
-    for _ in range(2):
-        solve.append(output, row)
-    assert solve.there(output) == [row, row]
