@@ -34,8 +34,10 @@ def start(
     if _servers:
         raise RuntimeError("this process already runs an in-process cluster")
     # All servers of a process share one pool, and a running closure holds a thread of it.
-    config = server.session_config(intra_op_threads, inter_op_threads * len(spec.tasks()))
-    _servers.extend(server.start(spec, task, config) for task in spec.tasks())
+    threads = intra_op_threads, inter_op_threads * len(spec.tasks())
+    _servers.extend(
+        server.start(spec, task, server.session_config(task.job, *threads)) for task in spec.tasks()
+    )
     if pulse_of is not None:
         for task in spec.tasks():
             pulse.serve(spec.addresses(task.job)[task.index], functools.partial(pulse_of, task))

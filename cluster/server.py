@@ -53,13 +53,18 @@ def check_port(address: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def session_config(intra_op_threads: int, inter_op_threads: int) -> Any:
-    """The thread pools of one task. Small networks run faster on small pools."""
+def session_config(job: str, intra_op_threads: int, inter_op_threads: int) -> Any:
+    """What a task has of its machine: thread pools, and GPUs if it is a worker.
+
+    Small networks run faster on small pools. What parameter servers and replay servers hold is in
+    main memory.
+    """
     import tensorflow as tf
 
     return tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=intra_op_threads,
         inter_op_parallelism_threads=inter_op_threads,
+        device_count={} if job == "worker" else {"GPU": 0},
     )
 
 
@@ -128,7 +133,8 @@ def serve(
         signal.signal(number, lambda number, _: signals.append(number))
     # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _server = start(spec, task, session_config(options.intra_op_threads, options.inter_op_threads))
+    threads = options.intra_op_threads, options.inter_op_threads
+    _server = start(spec, task, session_config(task.job, *threads))
     own.started()
     if on_serving is not None:
         on_serving()

@@ -1,6 +1,5 @@
 """The command line of a worker, a parameter server, a replay server or an actor."""
 
-import os
 from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
@@ -11,10 +10,9 @@ from ps_dqn.cluster.server import PortError, check_port
 from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, tasks
-from ps_dqn.run import compile_cache
+from ps_dqn.run import compile_cache, libraries
 
-# Before NumPy is imported: these tasks do their mathematics in TensorFlow.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+libraries.set_up()
 
 NAMES = (
     "chief_host",

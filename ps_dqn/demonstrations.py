@@ -3,7 +3,6 @@
 `python -m ps_dqn.demonstrations --input=… --output=….npz`. It needs the files alone.
 """
 
-import os
 import pathlib
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line
+from ps_dqn.run import libraries
 
 
 def main(argv: Sequence[str]) -> int:
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
             {"What to read and write.": ("input", "output")},
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         command_line.parse(values, argv)
         return _write(values.input, values.output)

@@ -4,7 +4,6 @@ In a window, or with --video in a film. It needs the run directory alone, and ma
 training that goes on.
 """
 
-import os
 import pathlib
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from absl import flags as absl_flags
 from ps_dqn.cluster import lifeline
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory
+from ps_dqn.run import directory, libraries
 
 FLAGS = (
     "run_dir",
@@ -38,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
             {"What to show.": FLAGS},
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     lifeline.hold_if_given()  # a film that a run makes ends with it
     try:
         folder = run_folder.parse(values, run_folder.named_first(argv))

@@ -1,6 +1,5 @@
 """The coordinator: `python -m ps_dqn.coordinator`, on a local cluster when nothing else is said."""
 
-import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder, tasks
 from ps_dqn.profiling import timeline
-from ps_dqn.run import compile_cache, directory
+from ps_dqn.run import compile_cache, directory, libraries
 from ps_dqn.run.signals import INTERRUPTED
 
 # With the interpreter's own start, for which people wait too.
@@ -44,9 +43,7 @@ def main(argv: Sequence[str]) -> int:
     is_checked = timeline.until("checking flags")
     lifeline.stop_without_caller()
     values = _define()
-    # Before NumPy is imported: the mathematics is TensorFlow's, and a process with one thread can
-    # be forked safely.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         if command_line.asks_for_help(argv):
             _print_help(values, argv)

@@ -6,7 +6,6 @@ observations of the game that one of them plays. What comes of it is the folder 
 
 import contextlib
 import dataclasses
-import os
 import pathlib
 import shutil
 import time
@@ -21,7 +20,7 @@ from ps_dqn.config.distillation import Distillation
 from ps_dqn.distill import student
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, lock, optional_imports, stages, terminal
+from ps_dqn.run import directory, libraries, lock, optional_imports, stages, terminal
 from ps_dqn.run.signals import WRONG_USAGE, Signals
 
 LEARNING = tuple(field.name for field in dataclasses.fields(Distillation))
@@ -46,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
             TOPICS,
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         command_line.parse(values, run_folder.named_first(argv))
         return _distill(values)

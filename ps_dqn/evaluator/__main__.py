@@ -5,7 +5,6 @@ It needs the run directory alone, no cluster, and may run beside a training that
 
 import dataclasses
 import math
-import os
 import pathlib
 import signal
 import time
@@ -17,7 +16,7 @@ from absl import flags as absl_flags
 from ps_dqn.cluster import health
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, signals
+from ps_dqn.run import directory, libraries, signals
 
 FLAGS = (
     "run_dir",
@@ -43,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
             {"What to play.": FLAGS},
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         argv = run_folder.named_first(argv)
         command_line.parse(values, argv)

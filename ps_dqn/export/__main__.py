@@ -6,7 +6,6 @@ it wrote it reads again, and compares with the run's own network.
 """
 
 import importlib.util
-import os
 import pathlib
 from collections.abc import Sequence
 
@@ -14,7 +13,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, run_folder
-from ps_dqn.run import directory
+from ps_dqn.run import directory, libraries
 from ps_dqn.run.signals import WRONG_USAGE
 
 FLAGS = (
@@ -37,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
             {"What to write.": FLAGS},
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         folder = run_folder.parse(values, run_folder.named_first(argv))
         _check(values)

@@ -3,7 +3,6 @@
 Runs with the same settings are one group, whose seeds are averaged.
 """
 
-import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line
-from ps_dqn.run import finding, outputs
+from ps_dqn.run import finding, libraries, outputs
 
 FLAGS = ("output", "x", "metric", "table")
 TABLES = ("text", "csv", "none")
@@ -29,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
             {"What to show.": FLAGS},
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         words = command_line.parse(values, argv, takes_words=True)
         return _show(finding.runs(words), values)

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import os
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
-from ps_dqn.run import compile_cache, lock, signals
+from ps_dqn.run import compile_cache, libraries, lock, signals
 from ps_dqn.sweep import space as spaces
 from ps_dqn.sweep.space import Choices, Dimension, Point
 from ps_dqn.telemetry import metrics
@@ -55,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
             {**{word: title for word, (title, _) in TOPICS.items()}, **experiment.topic_words()},
         )
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    libraries.set_up()
     try:
         command_line.parse(values, argv)
         return _sweep(argv, values)

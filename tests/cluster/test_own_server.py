@@ -21,7 +21,7 @@ cluster = spec.ClusterSpec("localhost:1", ("localhost:2",), (sys.argv[1],))
 while (pid := os.fork()):
     os.waitpid(pid, 0)
     signal.sigwait([signal.SIGUSR1])
-kept = server.start(cluster, spec.Task("worker", 0), server.session_config(1, 2))
+kept = server.start(cluster, spec.Task("worker", 0), server.session_config("worker", 1, 2))
 print("it serves:", os.getpid(), flush=True)
 time.sleep(1000)
 """

@@ -38,7 +38,7 @@ def test_whatever_is_said_is_refused_in_a_line_or_starts(
 
     monkeypatch.setattr("ps_dqn.run.directory.create", starts)
     monkeypatch.setattr("ps_dqn.cluster.server.PORT_SECONDS", 0.0)
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    monkeypatch.setattr("ps_dqn.run.libraries.SETTINGS", {})  # not for the tests that follow
     monkeypatch.chdir(tmp_path)
     fuzz = Fuzz(coordinator._define(), tmp_path, SEED)
     started = refused = 0

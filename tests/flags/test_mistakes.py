@@ -29,7 +29,7 @@ def refusal(
 
     # The first thing a run does once its flags are found good; what would follow would fork.
     monkeypatch.setattr("ps_dqn.run.terminal.redirect_to", started)
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # as main() does, but undone
+    monkeypatch.setattr("ps_dqn.run.libraries.SETTINGS", {})  # not for the tests that follow
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.chdir(tmp_path)
     return call
