@@ -133,10 +133,10 @@ def _read_demonstrations(
     Returns:
         What people should know.
     """
-    options = config.demonstrations
+    options, bins = config.demonstrations, config.environment.action_bins
     if not options.demonstrations:
         return []
-    steps = demonstration_files.read(options.demonstrations, environment)
+    steps = demonstration_files.read(options.demonstrations, environment, bins)
     if config.environment.frame_stack > 1:
         demonstrations.check_stacks(steps, config.environment.frame_stack)
     # What is read and what is kept of it are there at the same time.
@@ -151,7 +151,8 @@ def _read_demonstrations(
         )
     share = f"{options.demonstration_share:.0%} of each minibatch are of them"
     how = "they alone are learned from (--offline)" if options.offline else share
-    return [f"demonstrations: {demonstrations.describe(steps)}; {how}"]
+    said = f"demonstrations: {demonstrations.describe(steps)}; {how}"
+    return [said, *demonstrations.describe_moved(steps, bins)]
 
 
 def _check_own_port(address: str) -> None:

@@ -55,6 +55,25 @@ class OwnActions:
         chosen = [values[place] for values, place in zip(self.values, places, strict=True)]
         return np.stack(chosen, axis=-1).astype(self.dtype).reshape(*numbers.shape, *self.shape)
 
+    def nearest(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of those that are the nearest.
+
+        Args:
+            actions: finite, [N, *shape].
+
+        Returns:
+            Numbers, int64 [N]; and how far each action is from that, its farthest part, as a share
+            of what the part ranges over, float64 [N].
+        """
+        places, moved = [], np.zeros(len(actions))
+        columns = actions.reshape(len(actions), len(self.values)).astype(np.float64).T
+        for values, column in zip(self.values, columns, strict=True):
+            place = np.searchsorted((values[1:] + values[:-1]) / 2, column)
+            extent = float(values[-1] - values[0]) or 1.0  # of one value: as far as it is
+            moved = np.maximum(moved, np.abs(values[place] - column) / extent)
+            places.append(place)
+        return np.ravel_multi_index(tuple(places), self.counts), moved
+
 
 def own_actions(space: Any, bins: int) -> OwnActions:
     """The actions of a space that `wrappers` did not refuse."""

@@ -1,4 +1,4 @@
-"""Reads transitions that others made: files of arrays, and Minari's data sets.
+"""Reads transitions that others made: from a file of arrays, or a data set of Minari's.
 
 Shapes: N steps, in order, of one episode after the other; A actions.
 """
@@ -11,7 +11,8 @@ import zlib
 import numpy as np
 
 from ps_dqn.environments import EnvironmentSpec
-from ps_dqn.errors import UsageError, needs_extra
+from ps_dqn.errors import UsageError
+from ps_dqn.replay import minari_sets
 from ps_dqn.replay.demonstrations import Steps, episodes
 from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED
 
@@ -30,19 +31,21 @@ _OPTIONAL = ("truncated", "next_observations", "action_masks", "next_action_mask
 MINARI = "minari:"
 
 
-def read(source: str, environment: EnvironmentSpec) -> Steps:
+def read(source: str, environment: EnvironmentSpec, bins: int = 0) -> Steps:
     """Reads all transitions of a source.
 
     Args:
         source: path of an .npz file, or `minari:` and the name of a data set of this machine.
         environment: what the observations and actions must be of.
+        bins: `--action_bins`, by which actions of data sets are found in the list of actions.
 
     Raises:
         UsageError: it cannot be read, or is of another environment; in one line.
     """
-    where = f"--demonstrations={source}"
+    where, moved = f"--demonstrations={source}", None
     if source.startswith(MINARI):
-        arrays = _of_minari(source.removeprefix(MINARI), where)
+        name = source.removeprefix(MINARI)
+        arrays, moved = minari_sets.read(name, environment, bins, where)
     else:
         arrays = _of_file(pathlib.Path(source).expanduser(), where)
     _check_kinds(arrays, where)
@@ -81,6 +84,7 @@ def read(source: str, environment: EnvironmentSpec) -> Steps:
         following if follows else None,
         _masks("action_masks", arrays, environment, where) if has_masks else None,
         _masks("next_action_masks", arrays, environment, where) if has_masks and follows else None,
+        moved,
     )
     if steps.masks is not None:
         allowed = steps.masks[np.arange(number), steps.actions]
@@ -115,35 +119,6 @@ def _of_file(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
     if missing:
         raise UsageError(f"{where}: has no array {missing[0]}, but {has or 'nothing'}: add it")
     return found
-
-
-def _of_minari(name: str, where: str) -> dict[str, np.ndarray]:
-    try:
-        import minari
-    except ImportError:
-        raise needs_extra(where, "minari", "minari") from None
-    try:
-        played = list(minari.load_dataset(name).iterate_episodes())
-    except FileNotFoundError:
-        raise UsageError(
-            f"{where}: is not on this machine: `minari download {name}` brings it here"
-        ) from None
-    except (OSError, ValueError, ImportError) as error:
-        raise UsageError(f"{where}: cannot be read ({error})") from None
-    if any(not isinstance(each.observations, np.ndarray) for each in played):
-        raise UsageError(f"{where}: has observations of several parts, which cannot be read")
-    parts = {
-        "observations": [each.observations[:-1] for each in played],
-        "next_observations": [each.observations[1:] for each in played],
-        "actions": [each.actions for each in played],
-        "rewards": [each.rewards for each in played],
-        "terminated": [each.terminations for each in played],
-        "truncated": [each.truncations for each in played],
-    }
-    arrays = {name: np.concatenate(each) for name, each in parts.items()}
-    # An episode that nobody ended was cut off: another follows.
-    arrays["truncated"][np.cumsum([len(each) for each in parts["actions"]]) - 1] = True
-    return arrays
 
 
 def _check_kinds(arrays: dict[str, np.ndarray], where: str) -> None:

@@ -14,6 +14,8 @@ from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED, Layout, Rows
 
 # Rings that episodes are written to side by side.
 MOST_RINGS = 64
+# Actions that are moved by less, as a share of a number's range, are but rounded.
+EXACT = 1e-5
 
 
 class Steps(NamedTuple):
@@ -26,6 +28,9 @@ class Steps(NamedTuple):
     next_observations: np.ndarray | None  # [N, …]
     masks: np.ndarray | None = None  # of the actions, bool [N, A]; None: all are allowed
     next_masks: np.ndarray | None = None  # likewise
+    # How far the numbers of each action are from those of the list that it is taken for, the
+    # farthest of them, as a share of what that number may range over, float [N]; None: they are it.
+    moved: np.ndarray | None = None
 
 
 class Episode(NamedTuple):
@@ -71,6 +76,22 @@ def describe(steps: Steps) -> str:
         f"{number:,} transitions of {len(found):,} episodes, whose returns are {min(returns):.1f} "
         f"to {max(returns):.1f}, {np.mean(returns):.1f} in the mean"
     )
+
+
+def describe_moved(steps: Steps, bins: int) -> list[str]:
+    """How far actions were moved to those of `--action_bins`, for people; none where they were not.
+
+    Args:
+        steps: all there are.
+        bins: `--action_bins`.
+    """
+    if steps.moved is None or steps.moved.max() < EXACT:
+        return []
+    return [
+        f"demonstrations: actions are taken for the nearest of --action_bins={bins}, which moves "
+        f"their numbers by {steps.moved.mean():.1%} of their ranges in the mean and "
+        f"{steps.moved.max():.1%} at most"
+    ]
 
 
 def rings_of(found: list[Episode]) -> list[list[Episode]]:

@@ -141,7 +141,9 @@ def _demonstrated(config: Config, environment: EnvironmentSpec, rng: np.random.G
     Raises:
         UsageError: they cannot be read, or are of another environment.
     """
-    steps = demonstration_files.read(config.demonstrations.demonstrations, environment)
+    steps = demonstration_files.read(
+        config.demonstrations.demonstrations, environment, config.environment.action_bins
+    )
     rings = demonstrations.rings_of(list(demonstrations.episodes(steps)))
     layout = _layout(config, environment, 0, arena_bytes=0)
     rows = max(demonstrations.rows_of(ring, layout) for ring in rings)
