@@ -72,11 +72,20 @@ def define_episodes(values: absl_flags.FlagValues) -> None:
     )
 
 
-def as_flagfile(values: absl_flags.FlagValues, also: Sequence[str] = ()) -> str:
-    """The flagfile of a run with these flags, and with others that it is to have."""
+def as_flagfile(
+    values: absl_flags.FlagValues, also: Sequence[str] = (), without: Sequence[str] = ()
+) -> str:
+    """The flagfile of a run with these flags.
+
+    Args:
+        values: the flags.
+        also: others that it is to have.
+        without: options that it is not to have.
+    """
     implied = counts.implied(values)
     placement = [name for name in tasks.PLACEMENT if name not in implied]
-    return command_line.as_flagfile(values, [*experiment.names(), *placement, *also])
+    options = [name for name in experiment.names() if name not in without]
+    return command_line.as_flagfile(values, [*options, *placement, *also])
 
 
 def check_goes_on(folder: pathlib.Path, flagfile: str) -> None:

@@ -109,12 +109,13 @@ class Value:
     )
     v_min: float = option(
         -10.0,
-        "Smallest atom of c51, lower end of hl_gauss (return).",
+        "Smallest atom of c51, lower end of hl_gauss; where neither v_min nor v_max is said, both "
+        "follow from rewards that are known and gamma (return).",
         needs={"value_distribution": ON_ATOMS},
     )
     v_max: float = option(
         10.0,
-        "Largest atom of c51, upper end of hl_gauss (return).",
+        "Largest atom of c51, upper end of hl_gauss; see v_min (return).",
         needs={"value_distribution": ON_ATOMS},
     )
     hl_gauss_sigma: float = option(

@@ -9,6 +9,7 @@ from absl import flags as absl_flags
 from ps_dqn.cluster import lifeline
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
+from ps_dqn.coordinator.checks import atoms
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder, tasks
 from ps_dqn.profiling import timeline
@@ -49,7 +50,10 @@ def main(argv: Sequence[str]) -> int:
             _print_help(values, argv)
             return 0
         folder = _parse(values, argv)
-        config = experiment.read(values)
+        config, told = experiment.read(values), list[str]()
+        if atoms.open_ends(values):
+            config, told = atoms.derived(config)
+            experiment.assign(values, config)
         placement = tasks.read_placement(values, config.parameter_server.has_servers)
         num_workers, is_remote = len(placement.spec.workers), placement.kind == "remote"
         checks.check_workers(config, num_workers, is_remote)
@@ -72,6 +76,7 @@ def main(argv: Sequence[str]) -> int:
                 folder or directory.new_path(config.environment.env_id),
                 flagfile,
                 _STARTED,
+                tuple(told),
             )
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:

@@ -44,6 +44,7 @@ class Command:
     folder: pathlib.Path
     flagfile: str  # its text
     started: float  # time.perf_counter() when the command began
+    told: tuple[str, ...] = ()  # what people should know of how it was read
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,7 +112,8 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     shown = _read_demonstrations(config, environment, 1 if is_remote else num_workers)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
     flagfile, told = normalizing.chosen(config, command.flagfile)
-    lines += [*shown, *action_grid.notes(config, environment), *atoms.notes(config), *told]
+    lines += [*shown, *action_grid.notes(config, environment), *atoms.notes(config)]
+    lines += [*command.told, *told]
     if not config.precision.is_full:
         numbers = config.precision.precision
         lines.append(f"workers compute in {numbers}, parameters are float32 (--precision)")

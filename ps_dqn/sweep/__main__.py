@@ -16,6 +16,7 @@ from absl import flags as absl_flags
 from ps_dqn import config as configuration
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
+from ps_dqn.coordinator.checks import atoms
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
 from ps_dqn.run import compile_cache, libraries, lock, signals
@@ -68,10 +69,7 @@ def _define() -> absl_flags.FlagValues:
     tasks.define_addresses(values)
     tasks.define_placement(values)
     absl_flags.DEFINE_string(
-        "output",
-        "",
-        "Folder of the sweep: its runs, its table and its picture.",
-        flag_values=values,
+        "output", "", "Folder of the sweep: its runs, table and picture.", flag_values=values
     )
     absl_flags.DEFINE_multi_string(
         "vary",
@@ -141,7 +139,8 @@ def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
     check = functools.partial(_check, argv, Looks())
     jobs = _jobs(values, max(map(check, points)))
     _hold(folder)
-    _keep_plan(folder, values, run_folder.as_flagfile(values, ["compile_cache"]))
+    without = atoms.open_ends(values)  # each run derives its own
+    _keep_plan(folder, values, run_folder.as_flagfile(values, ["compile_cache"], without))
     return _run(values, folder, jobs, space, points, check)
 
 

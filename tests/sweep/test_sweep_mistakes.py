@@ -117,3 +117,16 @@ def test_workers_that_the_topology_says_are_not_said_again(
     assert sweep.main(["sweep", f"--output={tmp_path}", "--preset=seed,cartpole"]) == 0
     values = parsed(f"--flagfile={tmp_path / 'common.flags'}")  # as each run is told
     assert len(tasks.read_placement(values).spec.workers) == 1
+
+
+@pytest.mark.parametrize(("words", "is_said"), [([], False), (["--v_max=20"], True)])
+def test_ends_of_atoms_are_left_to_each_run_where_nobody_says_them(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, words: list[str], is_said: bool
+) -> None:
+    monkeypatch.setattr("ps_dqn.sweep.running.Sweep.run", lambda _: None)
+    every = [f"--output={tmp_path}", "--value_distribution=c51", "--vary=gamma=0.9,0.99"]
+    assert sweep.main(["sweep", *every, *words]) == 0
+    said = (tmp_path / "common.flags").read_text().splitlines()
+    assert [line for line in said if line.startswith("--v_m")] == (
+        ["--v_min=-10.0", "--v_max=20.0"] if is_said else []
+    )
