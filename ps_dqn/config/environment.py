@@ -65,9 +65,9 @@ class Environment:
         "auto",
         "How a worker steps its environments: all in one process (sync), one process each "
         "(async), the environment's own vector form where it has one, else sync (auto); or "
-        "EnvPool's environment of this name, in C++ (envpool). With auto, what is made in single "
-        "environments (wrappers, frame_stack, lists of actions) is refused where those are "
-        "something else, like ALE's, which give raw frames.",
+        "EnvPool's environment of this name, in C++ (envpool). With auto, wrappers of single "
+        "environments are refused where those are something else, like ALE's, which give raw "
+        "frames.",
         choices=("auto", "sync", "async", "envpool"),
     )
     env_timeout: float = option(

@@ -17,6 +17,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorActionWrapper, VectorEnv
+from gymnasium.vector.utils import batch_space
 
 from ps_dqn.environments.named import Wrap
 from ps_dqn.errors import UsageError
@@ -99,6 +101,22 @@ class ListedActions(gymnasium.ActionWrapper, RecordConstructorArgs):
     def action(self, action: Any) -> Any:
         """What the environment is given."""
         return self._actions.of(np.array(action))
+
+
+class ListedVectorActions(VectorActionWrapper):
+    """The same around an environment's own vector form."""
+
+    def __init__(self, env: VectorEnv, bins: int):
+        """Lists the actions of each of its environments; see `ListedActions`."""
+        super().__init__(env)
+        self._actions = own_actions(env.single_action_space, bins)
+        self.metadata = {**env.metadata, KEY: self._actions.counts}
+        self.single_action_space = spaces.Discrete(math.prod(self._actions.counts))
+        self.action_space = batch_space(self.single_action_space, env.num_envs)
+
+    def actions(self, actions: np.ndarray) -> np.ndarray:
+        """What the environments are given."""
+        return self._actions.of(actions)
 
 
 def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:

@@ -26,6 +26,7 @@ from ps_dqn.environments import (
 from ps_dqn.environments.first_steps import Looks
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.specification import EnvironmentSpec
+from ps_dqn.environments.stacked import StackedVector
 from ps_dqn.errors import UsageError, needs_extra
 
 
@@ -159,9 +160,9 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
 def _make(
     config: Environment, num_envs: int, kwargs: dict[str, Any], folder: str | None
 ) -> VectorEnv:
-    """An environment's own vector form as it is; others in wrappers.
+    """An environment's own vector form, or single environments, with what they lack around them.
 
-    Those that the user names come first, then those that make a list of its actions and put its
+    Wrappers that the user names come first, then those that make a list of its actions and put its
     masks into infos, then the guard, then what its observations lack.
     """
     if config.vectorization == "envpool":
@@ -188,19 +189,34 @@ def _make(
         observations, actions = looked_at.single_observation_space, looked_at.single_action_space
         _check_observations(config.env_id, observations)
         lists = listed.wrappers(config.env_id, actions, config.action_bins, config.branching)
-        wrappers = _wrappers(config, observations)
-    if form is not None and (lists or wrappers):
-        if form == own_form.ALE and config.frame_stack > 1 and "stack_num" not in kwargs:
+    is_array = isinstance(observations, gymnasium.spaces.Box)
+    is_stacked = config.frame_stack == 1 or _stacks_itself(observations, config.frame_stack)
+    if form == own_form.ALE and not is_stacked:
+        if "stack_num" not in kwargs:
             return _make(config, num_envs, {**kwargs, "stack_num": config.frame_stack}, folder)
-        own_form.refuse_to_leave(config, made_of, kwargs, bool(lists), observations)
+        raise UsageError(
+            f"--frame_stack={config.frame_stack}: {config.env_id} stacks {kwargs['stack_num']} "
+            f"frames by itself (--env_kwargs, stack_num): say the same number, or leave one out"
+        )
+    if form is not None and not is_array:
+        own_form.refuse_to_leave(config, made_of, kwargs)
         form = None
     if form is not None:
         if form == own_form.ALE:
             _refuse_clipping(kwargs, "reward_clipping")
             kwargs["reward_clipping"] = False
-        return _saying(
-            own.around(gymnasium.make_vec(made_of, num_envs, **kwargs)), observations, actions
-        )
+        env = own.around(gymnasium.make_vec(made_of, num_envs, **kwargs))
+        if lists:
+            env = listed.ListedVectorActions(env, config.action_bins)
+        if not is_stacked:
+            env = StackedVector(env, config.frame_stack)
+        return _saying(env, observations, actions)
+    wrappers: list[named.Wrap] = []
+    if not is_array:
+        wrappers.append(cast(named.Wrap, parts.PackedObservation))
+    if not is_stacked:
+        stack = functools.partial(FrameStackObservation, stack_size=config.frame_stack)
+        wrappers.append(stack)
     if folder is not None:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
@@ -233,19 +249,11 @@ def _refuse_clipping(kwargs: dict[str, Any], name: str) -> None:
         )
 
 
-def _wrappers(config: Environment, space: gymnasium.Space) -> list[named.Wrap]:
-    """What an environment lacks: observations that are an array, or frames that are stacked.
-
-    One that stacks by itself has stacks of images, [frames, height, width, …].
-    """
-    wrappers: list[named.Wrap] = []
-    if not isinstance(space, gymnasium.spaces.Box):
-        wrappers.append(cast(named.Wrap, parts.PackedObservation))
-    shape, frames = space.shape or (), config.frame_stack
-    is_stacked = not wrappers and len(shape) >= 3 and shape[0] == frames
-    if frames > 1 and not is_stacked:
-        wrappers.append(functools.partial(FrameStackObservation, stack_size=frames))
-    return wrappers
+def _stacks_itself(space: gymnasium.Space, frames: int) -> bool:
+    """Whether an environment has stacks of so many images, [frames, height, width, …]."""
+    shape = space.shape or ()
+    is_array = isinstance(space, gymnasium.spaces.Box)
+    return is_array and len(shape) >= 3 and shape[0] == frames
 
 
 def _check_observations(env_id: str, space: gymnasium.Space) -> None:

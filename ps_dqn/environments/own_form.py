@@ -46,39 +46,24 @@ def check_wrappers(config: Environment, wrappers: named.Wrappers, form: Any) -> 
     )
 
 
-def refuse_to_leave(
-    config: Environment,
-    made_of: str | EnvSpec,
-    kwargs: dict[str, Any],
-    has_no_list: bool,
-    observations: gymnasium.Space,
-) -> None:
-    """Refuses what only single environments can be made to have, where those are something else.
+def refuse_to_leave(config: Environment, made_of: str | EnvSpec, kwargs: dict[str, Any]) -> None:
+    """Refuses to make arrays of observations where single environments are something else.
 
     Args:
-        config: which environment; it lacks a list of actions, a stack of frames or an array.
+        config: which environment; its observations are no arrays.
         made_of: what Gymnasium makes it of.
         kwargs: its keyword arguments.
-        has_no_list: its actions are no list.
-        observations: its own, with its user's wrappers.
 
     Raises:
         UsageError: they are something else, or what wraps vectors is around it.
     """
-    if has_no_list:
-        flag, what = f"--env_id={config.env_id}", "a list of its actions"
-    elif isinstance(observations, gymnasium.spaces.Box):
-        flag, what = f"--frame_stack={config.frame_stack}", "a stack of frames"
-    else:
-        flag, what = f"--env_id={config.env_id}", "an array of its observations"
+    flag, what = f"--env_id={config.env_id}", "an array of its observations"
     if config.env_wrappers:
         raise UsageError(
             f"--env_wrappers={config.env_wrappers}: goes around vectors, and {what} ({flag}) is "
             f"made in single environments: let it make that too, or leave it out"
         )
     advice = f"say --env_wrappers with a gymnasium.vector.VectorWrapper that makes {what}"
-    if what == "a stack of frames":
-        advice = "say as many frames as it stacks itself"
     refuse_unlike(config.env_id, made_of, kwargs, f"{flag}: {what} is made in", advice)
 
 

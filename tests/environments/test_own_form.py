@@ -68,18 +68,6 @@ def test_ales_own_form_stacks_as_many_frames_as_are_said(opened: Open, frames: i
             "say a gymnasium.vector.VectorWrapper, or say --vectorization=sync if those are meant",
         ),
         (
-            {"frame_stack": 2, "env_kwargs": '{"stack_num": 3}'},
-            "--frame_stack=2: a stack of frames is made in single environments",
-            "unexpected keyword argument 'stack_num'",
-            "): say as many frames as it stacks itself",
-        ),
-        (
-            {"action_bins": 2, "env_kwargs": '{"continuous": true}'},
-            "--env_id=ALE/Pong-v5: a list of its actions is made in single environments",
-            "(observations Box(0, 255, (210, 160, 3), uint8)",
-            "say --vectorization=sync if those are meant",
-        ),
-        (
             {"vectorization": "sync", "env_kwargs": SETTINGS},
             f"--vectorization=sync: single environments of ALE/Pong-v5 cannot be made "
             f"with --env_kwargs={SETTINGS}",
@@ -96,6 +84,14 @@ def test_it_is_not_left_for_something_else(
     assert line.startswith(begins)
     assert why in line
     assert line.endswith(advice)
+
+
+def test_ales_own_form_does_not_stack_stacks() -> None:
+    pytest.importorskip("ale_py")
+    assert refused(**ATARI, frame_stack=2, env_kwargs='{"stack_num": 3}') == (
+        "--frame_stack=2: ALE/Pong-v5 stacks 3 frames by itself (--env_kwargs, stack_num): say the "
+        "same number, or leave one out"
+    )
 
 
 def test_single_environments_are_had_for_the_asking() -> None:
@@ -130,11 +126,6 @@ def test_what_is_the_same_gives_way(values: dict[str, Any]) -> None:
             {"vectorization": "async"},
             "goes around vectors, and --vectorization=async makes single environments: leave that "
             "out, or say a gymnasium.Wrapper",
-        ),
-        (
-            {"frame_stack": 2},
-            "goes around vectors, and a stack of frames (--frame_stack=2) is made in single "
-            "environments: let it make that too, or leave it out",
         ),
     ],
 )
