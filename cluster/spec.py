@@ -207,8 +207,13 @@ def is_numbered(addresses: Sequence[str]) -> bool:
     return any(NUMBER in address for address in addresses)
 
 
-def numbered(addresses: Sequence[str], count: int) -> tuple[str, ...]:
+def numbered(addresses: Sequence[str], count: int, first: int = 0) -> tuple[str, ...]:
     """One job's addresses: as they are given, or those that a single one with `{}` stands for.
+
+    Args:
+        addresses: what is given.
+        count: how many tasks one with `{}` stands for.
+        first: the number of the first of them.
 
     Raises:
         ClusterSpecError: an address with `{}` is not the only one.
@@ -220,7 +225,7 @@ def numbered(addresses: Sequence[str], count: int) -> tuple[str, ...]:
             f"{','.join(addresses)}: an address with {NUMBER} stands for all of a job's tasks and "
             f"must be the only one"
         )
-    return tuple(addresses[0].replace(NUMBER, str(i)) for i in range(count))
+    return tuple(addresses[0].replace(NUMBER, str(first + i)) for i in range(count))
 
 
 def from_hosts(

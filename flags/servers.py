@@ -22,9 +22,10 @@ def num_actors(values: absl_flags.FlagValues, of: Topology) -> int:
         ClusterSpecError: flags about them have no effect, or do not agree.
     """
     hosts = values.actor_hosts
-    if hosts and not of.has_remote_environments:
+    if hosts and not of.says_workers:
         raise ClusterSpecError(
-            f"--actor_hosts={','.join(hosts)}: has no effect without --topology=seed; leave it out"
+            f"--actor_hosts={','.join(hosts)}: has no effect without --topology=seed or apex; "
+            f"leave it out"
         )
     if hosts and len(cluster_spec.numbered(hosts, of.num_actors)) != of.num_actors:
         raise ClusterSpecError(
@@ -32,6 +33,17 @@ def num_actors(values: absl_flags.FlagValues, of: Topology) -> int:
             f"say as many"
         )
     return of.num_actor_tasks
+
+
+def check_num_workers(values: absl_flags.FlagValues, of: Topology) -> None:
+    """Refuses another number of workers than the topology says, where one is said.
+
+    Raises:
+        UsageError: with the flags and what to do.
+    """
+    if values["num_workers"].present:
+        check = of.check_learners if values.actor_hosts and of.is_shared else of.check_workers
+        check(values.num_workers)
 
 
 def num_replay(values: absl_flags.FlagValues, of: Topology) -> int:

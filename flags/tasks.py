@@ -68,7 +68,9 @@ def define_addresses(values: absl_flags.FlagValues, has_tensorflow: bool = True)
         "actor_hosts",
         [],
         "With topology=seed, the actors' addresses (host:port,…), which learners connect to, or "
-        "one with {} in the place of the number, for num_actors of them.",
+        "one with {} in the place of the number, for num_actors of them. With topology=apex, where "
+        "actors are workers: theirs, where worker_hosts are the learners' alone; {} goes on where "
+        "those end.",
         flag_values=values,
     )
     absl_flags.DEFINE_integer(
@@ -81,8 +83,8 @@ def define_addresses(values: absl_flags.FlagValues, has_tensorflow: bool = True)
     absl_flags.DEFINE_integer(
         "num_workers",
         2,
-        "Workers (tasks). With topology=apex: num_learners and num_actors; with topology=seed: "
-        "num_learners.",
+        "Workers (tasks). With topology=apex: num_learners and num_actors, or the learners alone "
+        "beside actor_hosts; with topology=seed: num_learners.",
         1,
         flag_values=values,
     )
@@ -221,8 +223,7 @@ def read_placement(values: absl_flags.FlagValues, has_servers: bool = True) -> P
     num_replay = servers.num_replay(values, topology)
     num_actors = servers.num_actors(values, topology)
     num_workers = topology.num_workers if topology.says_workers else values.num_workers
-    if topology.says_workers and values["num_workers"].present:
-        topology.check_workers(values.num_workers)
+    servers.check_num_workers(values, topology)
     tf_config = os.environ.get("TF_CONFIG", "")
     hosts_given = servers.hosts_given(values)
     kind = values.cluster
@@ -289,9 +290,8 @@ def _read_task(
         raise ClusterSpecError(
             "no cluster is described: set TF_CONFIG, or --chief_host, --ps_hosts and --worker_hosts"
         )
-    ps, workers, replay, actors = (counts.addresses(values, each) for each in counts.FLAGS)
+    ps, workers, replay, actors = counts.of_all(values)
     if index is None:
-        is_numbered = job != "chief" and cluster_spec.is_numbered(values[f"{job}_hosts"].value)
-        index = ordinal.find() if is_numbered else 0
+        index = ordinal.find() if job != "chief" and counts.are_numbered(values, job) else 0
     whose = Task(job, index), replay, actors
     return cluster_spec.from_hosts(values.chief_host, ps, workers, *whose)

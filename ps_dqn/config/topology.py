@@ -248,6 +248,19 @@ class Topology:
             "make both the same"
         )
 
+    def check_learners(self, num_workers: int) -> None:
+        """Refuses other workers than the learners, where actors are started apart from them.
+
+        Raises:
+            UsageError: with the flags and what to do.
+        """
+        if self.is_shared and num_workers != self.num_learners:
+            raise UsageError(
+                f"--num_workers={num_workers}: with --topology={self.topology}, workers are the "
+                f"learners where actors are apart from them, and --num_learners="
+                f"{self.num_learners}: make both the same"
+            )
+
     def check_environments(self, num_envs: int) -> None:
         """Refuses fewer environments than actors.
 

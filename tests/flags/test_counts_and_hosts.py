@@ -10,6 +10,8 @@ from ps_dqn.flags import command_line, run_folder, tasks
 from ps_dqn.run import directory
 
 REMOTE = ("--chief_host=a:1", "--ps_hosts=b:1", "--worker_hosts=c:1")
+SEED = ("--preset=seed,cartpole", "--actor_hosts=d-{}:1")
+APEX = ("--preset=ape_x,cartpole", "--replay_hosts=e:1")
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +70,9 @@ def test_what_a_run_has_written_down_is_not_said_again(
         (("--preset=seed,cartpole",), 1),
         (("--preset=ape_x,cartpole",), 3),
         ((*REMOTE, "--worker_hosts=c-{}:1", "--num_workers=4"), 4),
+        ((*REMOTE, *SEED, "--worker_hosts=c-{}:1", "--num_workers=1"), 1),
+        ((*REMOTE, *APEX, "--worker_hosts=c-{}:1", "--num_workers=3"), 3),
+        ((*REMOTE, *APEX, "--num_workers=1", "--actor_hosts=d-{}:1"), 3),
     ],
 )
 def test_a_run_can_be_made_again_from_its_flagfile(
