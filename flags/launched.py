@@ -102,8 +102,11 @@ def read_experiment(words: Sequence[str], workers: int, where: str) -> absl_flag
     try:
         command_line.parse(values, ["experiment", *words])
         config = experiment.read(values)
-        checks.check_workers(config, workers, is_remote=True)
-        config.shared_by(workers)
+        topology = config.topology
+        topology.check_learners(workers)
+        of_all = topology.num_workers if topology.is_shared else workers
+        checks.check_workers(config, of_all, is_remote=True)
+        config.shared_by(of_all)
     except absl_flags.UnrecognizedFlagError as error:
         unknown = command_line.UnknownFlagError(error, [*values, *COUNTS])
         raise UsageError(

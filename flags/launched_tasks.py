@@ -19,7 +19,7 @@ def check(values: absl_flags.FlagValues, run: Experiment) -> None:
         _check_without_servers(values)
 
 
-def extra_role(values: absl_flags.FlagValues, run: Experiment) -> ExtraRole | None:
+def extra_roles(values: absl_flags.FlagValues, run: Experiment) -> tuple[ExtraRole, ...]:
     """The tasks of the run beside workers and parameter servers, if it has any.
 
     Raises:
@@ -31,14 +31,17 @@ def extra_role(values: absl_flags.FlagValues, run: Experiment) -> ExtraRole | No
             f"--replay_servers={wanted}: has no effect without --topology=apex; leave it out"
         )
     found = {
-        "apex": ExtraRole("ape-x", "replay-server", wanted or 1),
-        "seed": ExtraRole("seed", "actor", run.num_actors),
-    }.get(run.topology)
+        "apex": (
+            ExtraRole("ape-x", "replay-server", wanted or 1),
+            ExtraRole("ape-x", "actor", run.num_actors),
+        ),
+        "seed": (ExtraRole("seed", "actor", run.num_actors),),
+    }.get(run.topology, ())
     if found and (values.overlay in COMPONENTS or values.tls_image):
         flag = "tls_image" if values.tls_image else "overlay"
         raise UsageError(
             f"--topology={run.topology}: not with --{flag}={values[flag].value}, which gives the "
-            f"tasks addresses of its own and knows no {found.role.replace('-', ' ')}s; take "
+            f"tasks addresses of its own and knows no {found[0].role.replace('-', ' ')}s; take "
             f"another overlay, without TLS"
         )
     return found

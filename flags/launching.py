@@ -86,7 +86,12 @@ def define() -> absl_flags.FlagValues:
     lists = {"cpu": f"Processors {of_role}", "memory": f"Memory {of_role}"}
     for name, text in lists.items():
         absl_flags.DEFINE_list(name, [], f"{text} Default: the manifests' own.", flag_values=values)
-    for name, text in {"workers": "Workers (pods).", "ps": "Parameter servers (pods)."}.items():
+    counted = {
+        "workers": "Workers (pods); with --topology=apex or seed the learners, beside which "
+        "--num_actors pods act.",
+        "ps": "Parameter servers (pods).",
+    }
+    for name, text in counted.items():
         absl_flags.DEFINE_integer(name, None, text, 1, flag_values=values)
     absl_flags.DEFINE_integer(
         "replay_servers",
@@ -166,7 +171,7 @@ def read(values: absl_flags.FlagValues) -> Launch:
         tls_image=_read_tls_image(values),
         workers=values.workers,
         ps=values.ps or 0,
-        extra=launched_tasks.extra_role(values, run),
+        extra=launched_tasks.extra_roles(values, run),
         experiment=run,
         overlay=values.overlay,
         cpu=quantities.by_role("cpu", values.cpu),
@@ -262,7 +267,7 @@ def _read_experiment(values: absl_flags.FlagValues) -> Experiment:
         resolved = command_line.as_flagfile(found, [name for name in known if found[name].present])
         content = f"{directory.BEGAN_WITH}{','.join(names)}\n{resolved}".encode()
     topology = servers.topology(found)
-    whose = topology.topology, topology.num_actor_tasks
+    whose = topology.topology, topology.num_actors if topology.says_workers else 0
     return Experiment(content, found.env_id, *whose, has_servers=found.strategy != "all_reduce")
 
 

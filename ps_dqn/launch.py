@@ -153,7 +153,7 @@ def _check_patches(run: Launch, render: Sequence[str]) -> None:
 
 def _counts(run: Launch) -> str:
     counts = {"worker": run.workers, "parameter server": run.ps}
-    counts |= {run.extra.role.replace("-", " "): run.extra.pods} if run.extra else {}
+    counts |= {each.role.replace("-", " "): each.pods for each in run.extra}
     return ", ".join(
         f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items() if count
     )

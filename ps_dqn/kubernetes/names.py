@@ -11,7 +11,7 @@ ROLES = {
     "parameter-server": "StatefulSet",
     "worker": "StatefulSet",
     "replay-server": "StatefulSet",  # of Ape-X
-    "actor": "StatefulSet",  # of SEED, where workers have no environments
+    "actor": "StatefulSet",  # of Ape-X and of SEED, where workers have no environments
     "evaluator": "Job",
     "tensorboard": "Deployment",
 }

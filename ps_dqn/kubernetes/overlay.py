@@ -79,7 +79,7 @@ def _components(run: Launch) -> list[str]:
         run.overlay: run.overlay in COMPONENTS,
         "tls": run.tls_image is not None,
         "free-nodes": run.free_nodes,
-        **({run.extra.component: True} if run.extra else {}),
+        **dict.fromkeys((each.component for each in run.extra), True),
         ALL_REDUCE.rpartition("/")[2]: not run.experiment.has_servers,
     }
     return [each for each, is_wanted in wanted.items() if is_wanted]
@@ -87,14 +87,13 @@ def _components(run: Launch) -> list[str]:
 
 def _extra_count(run: Launch) -> str:
     """How many replay servers or actors there are, among the `replicas:`."""
-    if not run.extra:
-        return ""
-    return f"  - {{name: {run.extra.role}, count: {run.extra.pods}}}\n"
+    return "".join(f"  - {{name: {each.role}, count: {each.pods}}}\n" for each in run.extra)
 
 
 def _extra_counts(run: Launch) -> str:
     """What copies that to where the addresses are made of it."""
-    return f"  - {MANIFESTS}/components/{run.extra.component}/counts\n" if run.extra else ""
+    needed = dict.fromkeys(each.component for each in run.extra)
+    return "".join(f"  - {MANIFESTS}/components/{each}/counts\n" for each in needed)
 
 
 def _freed(run: Launch) -> str:
@@ -104,7 +103,7 @@ def _freed(run: Launch) -> str:
     wanted = [
         "WORKER",
         *(["PARAMETER_SERVER"] if run.experiment.has_servers else []),
-        *([run.extra.variable] if run.extra else []),
+        *(each.variable for each in run.extra),
     ]
     sets = ",".join(f"$({name})" for name in wanted)
     # Of a flag said twice the last one counts.
@@ -151,7 +150,7 @@ def _resources(run: Launch) -> str:
             },
         )
         for role, kind in ROLES.items()
-        if role not in EXTRA or (run.extra and role == run.extra.role)
+        if role not in EXTRA or role in {each.role for each in run.extra}
     )
 
 

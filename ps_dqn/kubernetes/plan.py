@@ -53,7 +53,7 @@ class Experiment:
     content: bytes
     env_id: str
     topology: str = "local"
-    num_actors: int = 0  # that are no workers
+    num_actors: int = 0  # that have pods of their own
     has_servers: bool = True  # or the workers hold the parameters
 
 
@@ -65,9 +65,9 @@ class Launch:
     image: Image
     worker_image: str  # empty: as the others
     tls_image: Image | None  # None: tasks speak without TLS
-    workers: int
+    workers: int  # of Ape-X and of SEED the learners
     ps: int
-    extra: ExtraRole | None
+    extra: tuple[ExtraRole, ...]
     experiment: Experiment
     overlay: str
     cpu: dict[str, str]  # by role; of those that are not there, as the manifests have it

@@ -58,13 +58,14 @@ def test_the_workers_are_asked_for_first(preset: str, capsys: pytest.CaptureFixt
     refusal = not_launched(
         capsys, "--name=mine", "--ps=1", "--image=ps-dqn:1", f"--preset={preset}"
     )
-    assert refusal == "error: --workers is missing; it says: Workers (pods).\n"
+    assert refusal.startswith("error: --workers is missing; it says: Workers (pods); with ")
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--preset=seed,cartpole"], "error: --workers=3: with --topology=seed the workers are"),
+        (["--preset=ape_x,cartpole"], "error: --workers=3: with --topology=apex, workers are the"),
         (
             ["--env_id=CartPole-v1", "--aggregation=sync", "--backup_workers=3"],
             "error: --backup_workers=3: must be less than --workers=3",

@@ -123,6 +123,15 @@ def test_replaced_pod_has_the_name_and_another_address(run: Make) -> None:
     assert old.address not in hosts.split()
 
 
+def test_pods_are_numbered_from_where_their_set_says(run: Make) -> None:
+    manifest = server("web", 2)
+    manifest["spec"]["ordinals"] = {"start": 3}
+    cluster = run(manifest)
+    ready(cluster, "web-4")
+    labels = {pod.name: pod.labels["apps.kubernetes.io/pod-index"] for pod in cluster.pods()}
+    assert labels == {"web-3": "3", "web-4": "4"}
+
+
 def test_failed_liveness_restarts_the_container_in_its_pod(run: Make) -> None:
     startup = {**PROBE, "failureThreshold": 10 * SECONDS}
     liveness = {**ABSENT, "failureThreshold": 2, "terminationGracePeriodSeconds": 0}

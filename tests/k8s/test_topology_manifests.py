@@ -1,8 +1,10 @@
 """Replay servers and actors on Kubernetes: what is launched with a topology, what is refused."""
 
+import collections
 import dataclasses
 import pathlib
 import re
+from typing import NamedTuple
 
 import kubernetes_validate
 import pytest
@@ -10,11 +12,26 @@ from support import manifests
 from support.command_lines import parsed
 from support.manifests import Object, of_kind, pods_of
 
-from ps_dqn import launch
+from ps_dqn import __version__, launch
 from ps_dqn.cluster.spec import Task
 from ps_dqn.flags import command_line, experiment, tasks
 
 JOBS = {"coordinator": "chief", "parameter-server": "ps", "worker": "worker"}
+# Who opens connections to whom, whatever the topology.
+CALLS = {
+    ("coordinator", "parameter-server"),
+    ("coordinator", "worker"),
+    ("worker", "parameter-server"),
+    ("parameter-server", "worker"),
+}
+
+
+class Extra(NamedTuple):
+    """A role that others have not."""
+
+    job: str
+    first: int  # number of its first task
+    count: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,32 +40,37 @@ class Case:
 
     topology: str
     preset: str
-    workers: int
-    role: str
-    job: str
-    count: str  # the flag that says how many there are
-    told: tuple[str, ...]  # flags of the experiment that tasks' places depend on
-    from_workers: bool  # they call workers, too
+    extra: dict[str, Extra]
+    counts: tuple[str, ...]  # flags that say how many there are
+    calls: set[tuple[str, str]]  # that they open, or that are opened to them
 
     @property
     def words(self) -> list[str]:
         return [
             *("launch", "k8s", "--name=mine", "--namespace=ours", "--ps=2", "--image=ps-dqn:1"),
-            *(f"--preset=cartpole,{self.preset}", f"--workers={self.workers}"),
-            *([f"--num_learners={self.workers}"] if self.topology == "seed" else []),
+            *("--workers=2", "--num_learners=2", f"--preset=cartpole,{self.preset}"),
         ]
 
 
 CASES = [
     Case(
-        *("apex", "ape_x", 3, "replay-server", "replay", "--replay_servers=2"),
-        ("--topology=apex", "--replay=prioritized"),
-        from_workers=True,
+        "apex",
+        "ape_x",
+        {"replay-server": Extra("replay", 0, 2), "actor": Extra("worker", 2, 3)},
+        ("--replay_servers=2", "--num_actors=3"),
+        {
+            *(("coordinator", role) for role in ("replay-server", "actor")),
+            *(("actor", role) for role in ("parameter-server", "replay-server")),
+            *((role, "actor") for role in ("parameter-server", "replay-server")),
+            *{("worker", "replay-server"), ("replay-server", "worker")},
+        },
     ),
     Case(
-        *("seed", "seed", 2, "actor", "actor", "--num_actors=5"),
-        ("--topology=seed", "--num_learners=2"),
-        from_workers=False,
+        "seed",
+        "seed",
+        {"actor": Extra("actor", 0, 5)},
+        ("--num_actors=5",),
+        {("coordinator", "actor"), ("worker", "actor")},
     ),
 ]
 
@@ -65,29 +87,36 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture
 def objects(case: Case, tmp_path: pathlib.Path) -> tuple[Object, ...]:
-    return launched(case, tmp_path / "run", case.count, f"--memory={case.role}=9Gi")
+    memory = ",".join(f"{role}=9Gi" for role in case.extra)
+    return launched(case, tmp_path / "run", *case.counts, f"--memory={memory}")
 
 
 def test_it_is_valid_for_kubernetes(case: Case, objects: tuple[Object, ...]) -> None:
     for each in objects:
         kubernetes_validate.validate(each, "1.33", strict=True)
-    assert pods_of(objects, case.role).count == int(case.count.partition("=")[2])
-    [container] = pods_of(objects, case.role).spec["containers"]
-    assert container["resources"]["limits"]["memory"] == "9Gi"
     base = pods_of(objects, "worker")
-    for field in ("securityContext", "automountServiceAccountToken", "enableServiceLinks"):
-        assert pods_of(objects, case.role).spec[field] == base.spec[field]
-    assert container["securityContext"] == base.container["securityContext"]
+    assert base.container["resources"]["limits"]["memory"] != "9Gi"
+    for role, extra in case.extra.items():
+        found = pods_of(objects, role)
+        assert found.count == extra.count
+        assert found.container["resources"]["limits"]["memory"] == "9Gi"
+        assert found.container["securityContext"] == base.container["securityContext"]
+        for field in ("securityContext", "automountServiceAccountToken", "enableServiceLinks"):
+            assert found.spec[field] == base.spec[field]
+        assert [b["spec"]["selector"] for b in of_kind(objects, "PodDisruptionBudget")].count(
+            found.owner["spec"]["selector"]
+        ) == 1
 
 
 def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
     case: Case, objects: tuple[Object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values, specs = manifests.cluster_values(objects), set()
-    jobs = JOBS | {case.role: case.job}
-    for role, job in jobs.items():
+    values, specs, dns = manifests.cluster_values(objects), set(), collections.defaultdict(list)
+    base = {role: Extra(job, 0, pods_of(objects, role).count) for role, job in JOBS.items()}
+    for role, (job, first, count) in (base | case.extra).items():
         each = pods_of(objects, role)
-        for index in {0, each.count - 1}:
+        dns[job] += each.dns
+        for index in {first, first + count - 1}:
             given = {**values, "CPU_LIMIT": "2", "POD_INDEX": str(index)}
             monkeypatch.setenv("POD_INDEX", str(index))
             words = [
@@ -102,7 +131,8 @@ def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
             names = {*flags, words[0]}
             own = [word for word in words if word.removeprefix("--").partition("=")[0] in names]
             own = [word for word in own if not word.startswith("--flagfile")]
-            command_line.parse(flags, [*own, *case.told])
+            told = (f"--preset={case.preset}", "--num_learners=2") if job == "chief" else ()
+            command_line.parse(flags, [*own, *told])
             if job == "chief":
                 specs.add(tasks.read_placement(flags).spec)
                 continue
@@ -110,48 +140,51 @@ def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
             assert task == Task(job, index)
             specs.add(spec)
     [spec] = specs
-    for role, job in jobs.items():
-        if job == "chief":
-            continue
-        assert [each.removesuffix(":2222") for each in spec.addresses(job)] == list(
-            pods_of(objects, role).dns
-        )
+    for job in {*dns} - {"chief"}:
+        assert [each.removesuffix(":2222") for each in spec.addresses(job)] == dns[job]
 
 
 def test_they_are_freed_too(case: Case, objects: tuple[Object, ...]) -> None:
     [role] = of_kind(objects, "Role")
-    names = ["mine-worker", "mine-parameter-server", f"mine-{case.role}"]
+    names = ["mine-worker", "mine-parameter-server", *(f"mine-{role}" for role in case.extra)]
     assert role["rules"][0]["resourceNames"] == names
     words = pods_of(objects, "coordinator").container["args"]
     said = [word for word in words if word.startswith("--free_stateful_sets")]
-    variable = case.role.replace("-", "_").upper()
-    assert said[-1] == f"--free_stateful_sets=$(WORKER),$(PARAMETER_SERVER),$({variable})"
-    flags = parsed(*said)
-    assert len(flags.free_stateful_sets) == 3, "the last one counts"
+    flags = parsed(*said)  # the last one counts
+    assert flags.free_stateful_sets == [
+        f"$({role.replace('-', '_').upper()})"
+        for role in ("worker", "parameter-server", *case.extra)
+    ]
 
 
-def test_workers_and_coordinator_may_reach_them_and_nobody_else(
+def _component(selector: Object) -> str:
+    return selector["matchLabels"]["app.kubernetes.io/component"]
+
+
+def test_tasks_reach_those_they_call_and_nobody_else(
     case: Case, objects: tuple[Object, ...]
 ) -> None:
     policies = {
         each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "NetworkPolicy")
     }
-    own = policies[f"mine-{case.role}"]
-    allowed = [
-        (peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"], port["protocol"])
-        for rule in own["ingress"]
-        for peer in rule["from"]
-        for port in rule["ports"]
-    ]
-    assert sorted(allowed) == [("coordinator", "TCP"), ("coordinator", "UDP"), ("worker", "TCP")]
-    may = {("worker", "egress"): True, ("coordinator", "egress"): True}
-    may[("worker", "ingress")] = case.from_workers
-    for (name, direction), is_allowed in may.items():
-        said = str(policies[f"mine-{name}"][direction])
-        assert (f"'app.kubernetes.io/component': '{case.role}'" in said) == is_allowed
-    assert bool(own["egress"]) == case.from_workers
+    of_roles = [policies[f"mine-{role}"] for role in [*JOBS, *case.extra]]
+    seen = {
+        way: {
+            (_component(spec["podSelector"]), _component(peer["podSelector"]), port["protocol"])
+            for spec in of_roles
+            for rule in spec.get(way, [])
+            for peer in rule[side]
+            for port in rule["ports"]
+        }
+        for way, side in (("ingress", "from"), ("egress", "to"))
+    }
+    calls = {(*call, "TCP") for call in CALLS | case.calls}
+    wanted = calls | {(who, target, "UDP") for who, target, _ in calls if who == "coordinator"}
+    assert seen["egress"] == wanted
+    assert {(source, target, way) for target, source, way in seen["ingress"]} == wanted
     for name in ("mine-dns", "mine-metrics"):
-        assert f"'{case.role}'" in str(policies[name]["podSelector"])
+        [among] = policies[name]["podSelector"]["matchExpressions"]
+        assert {*case.extra} <= {*among["values"]}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +192,7 @@ def test_workers_and_coordinator_may_reach_them_and_nobody_else(
     [
         (("--overlay=jobset",), "--topology={0}: not with --overlay=jobset"),
         (("--tls_image=ps-dqn-tls:1",), "--topology={0}: not with --tls_image=ps-dqn-tls:1"),
-        (("--workers=4",), "--workers=4: with --topology={0}"),
+        (("--workers=5",), "--workers=5: with --topology={0}"),
         (
             ("--topology=local", "--num_learners=1", "--replay_servers=1"),
             "--replay_servers=1: has no effect without --topology=apex",
@@ -186,8 +219,9 @@ def test_a_run_without_them_has_none(tmp_path: pathlib.Path, words: tuple[str, .
     assert launch.main([*said, "--preset=cartpole", f"--output={tmp_path / 'run'}"]) == 0
     found = manifests.kustomize(tmp_path / "run")
     for case in CASES:
-        assert case.role.replace("-", "_").upper() not in manifests.cluster_values(found)
-        assert not [each for each in found if f"'{case.role}'" in str(each)]
+        for role in case.extra:
+            assert role.replace("-", "_").upper() not in manifests.cluster_values(found)
+            assert not [each for each in found if f"'{role}'" in str(each)]
 
 
 def test_actors_go_with_workers_that_hold_the_parameters(tmp_path: pathlib.Path) -> None:
@@ -199,3 +233,23 @@ def test_actors_go_with_workers_that_hold_the_parameters(tmp_path: pathlib.Path)
     assert words[-1] == "--free_stateful_sets=$(WORKER),$(ACTOR)"
     [role] = of_kind(objects, "Role")
     assert {"mine-worker", "mine-actor"} <= {*role["rules"][0]["resourceNames"]}
+
+
+@pytest.mark.parametrize("component", ["ape-x", "seed"])
+def test_an_overlay_of_ones_own_has_the_image_of_this_version(component: str) -> None:
+    objects = manifests.render_overlay(
+        f"resources: [{{k8s}}/base]\ncomponents: [{{k8s}}/components/{component}]\n"
+        f"transformers: [{{k8s}}/counts, {{k8s}}/components/{component}/counts]\n"
+    )
+    images = {each.container["image"] for each in manifests.pods(objects)}
+    assert images == {f"ps-dqn:{__version__}"}
+
+
+def test_learners_alone_get_what_workers_are_given(tmp_path: pathlib.Path) -> None:
+    case = CASES[0]
+    given = ("--overlay=gpu-worker", "--worker_image=ps-dqn:cuda", "--cpu=worker=8,actor=500m")
+    objects = launched(case, tmp_path / "run", *case.counts, *given)
+    learner, actor = (pods_of(objects, role).container for role in ("worker", "actor"))
+    assert (learner["image"], actor["image"]) == ("ps-dqn:cuda", "ps-dqn:1")
+    assert learner["resources"]["limits"] == {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu": "1"}
+    assert actor["resources"]["limits"] == {"cpu": "500m", "memory": "1Gi"}

@@ -13,7 +13,7 @@ from support import documented
 from support.documented import ELLIPSIS, Shown
 from support.fake_programs import FakeKubectl
 from support.launched_run import cluster_of
-from support.manifests import Object, kustomize, of_kind, pods
+from support.manifests import Object, kustomize, of_kind, pods, pods_of
 
 from ps_dqn import launch
 
@@ -62,8 +62,9 @@ def test_a_command_is_taken_and_asks_kubectl(shown: Shown, kubectl: FakeKubectl)
     words = words_of(shown)
     assert launch.main(words) == 0
     name = next(each.partition("=")[2] for each in words if each.startswith("--name="))
-    asked = words[1] != "k8s" or {"--apply", "--dry_run"} & {*words}
-    assert bool(kubectl.calls()) == bool(asked)
+    rendering = ("--apply", "--dry_run", "--set=", "--patch=")
+    asked = words[1] != "k8s" or any(each.startswith(rendering) for each in words)
+    assert bool(kubectl.calls()) == asked
     assert pathlib.Path("launch", name, "kustomization.yaml").exists()
 
 
@@ -79,9 +80,9 @@ def test_what_is_forwarded_is_there(objects: list[Object]) -> None:
         assert int(port) in [each["containerPort"] for each in container["ports"]]
 
 
-def test_the_patch_and_the_overlay_by_hand_fit(tmp_path: pathlib.Path) -> None:
+def test_the_patch_and_the_overlays_by_hand_fit(tmp_path: pathlib.Path) -> None:
     text = (documented.ROOT / "docs/kubernetes.md").read_text()
-    patch, overlay = re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S)
+    patch, *overlays = re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S)
     (tmp_path / "spot.yaml").write_text(patch)
     output = tmp_path / "patched"
     usual = ["--workers=2", "--ps=1", "--image=a:1", "--preset=cartpole", f"--output={output}"]
@@ -93,13 +94,18 @@ def test_the_patch_and_the_overlay_by_hand_fit(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "k8s" / "overlays" / "mine"
     shutil.copytree(documented.ROOT / "k8s", tmp_path / "k8s")
     folder.mkdir()
-    (folder / "kustomization.yaml").write_text(overlay)
     (folder / "experiment.flags").write_text(FLAGFILE)
-    counts = {
-        each["metadata"]["name"]: each["spec"]["replicas"]
-        for each in of_kind(kustomize(folder), "StatefulSet")
-    }
-    assert counts == {"worker": 20, "parameter-server": 2}
+    counts, freed = [], []
+    for overlay in overlays:
+        (folder / "kustomization.yaml").write_text(overlay)
+        sets = of_kind(kustomize(folder), "StatefulSet")
+        counts.append({each["metadata"]["name"]: each["spec"]["replicas"] for each in sets})
+        freed.append(pods_of(kustomize(folder), "coordinator").flags["free_stateful_sets"])
+    usual_sets = {"worker": 20, "parameter-server": 2}
+    of_ape_x = {"worker": 1, "actor": 20, "replay-server": 2, "parameter-server": 1}
+    assert counts == [usual_sets, of_ape_x]
+    for of, names in zip(counts, freed, strict=True):
+        assert names.count("$(") == len(of), "each of them is freed"
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

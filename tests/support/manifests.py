@@ -186,7 +186,8 @@ def _core_pods(owner: Object) -> Pods:
     count, spec = owner["spec"].get("replicas", 1), template["spec"]
     dns = []
     if owner["kind"] == "StatefulSet":
-        dns = [f"{name}-{i}.{owner['spec']['serviceName']}" for i in range(count)]
+        first = owner["spec"].get("ordinals", {"start": 0})["start"]
+        dns = [f"{name}-{first + i}.{owner['spec']['serviceName']}" for i in range(count)]
     elif "subdomain" in spec:
         dns = [f"{spec['hostname']}.{spec['subdomain']}"]
     return Pods(_role(template), owner, template, count, tuple(dns))

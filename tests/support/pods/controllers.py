@@ -23,6 +23,7 @@ class StatefulSet:
         self._name, spec = manifest["metadata"]["name"], manifest["spec"]
         _only(spec, "podManagementPolicy", "Parallel")
         self._replicas = spec["replicas"]
+        self._first = spec.get("ordinals", {"start": 0})["start"]
         self._service = spec["serviceName"]
         self._template = spec["template"]
         self._make = make
@@ -38,10 +39,11 @@ class StatefulSet:
 
     def tick(self) -> None:
         """Makes the pods that are missing; one that is on its way out is still there."""
+        wanted = range(self._first, self._first + self._replicas)
         for i in sorted(self._pods):
-            if i >= self._replicas and not self._pods[i].deleted:
+            if i not in wanted and not self._pods[i].deleted:
                 self._pods[i].delete()
-        for i in range(0 if self.is_cordoned else self._replicas):
+        for i in [] if self.is_cordoned else wanted:
             if i not in self._pods or self._pods[i].gone:
                 name = f"{self._name}-{i}"
                 self._pods[i] = self._make(
