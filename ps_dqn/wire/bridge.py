@@ -186,8 +186,9 @@ TIMELINE = "timeline"
 
 
 def figures() -> Any:
-    """What this task's host has to show, once a run has made it; on any thread."""
-    return next((host.figures for host in list(_hosts.values())), None)
+    """What one of this task's hosts has to show, once a run has made it; on any thread."""
+    shown = (host.figures for host in list(_hosts.values()))
+    return next((each for each in shown if each is not None), None)
 
 
 def pulse(task: int) -> Any:

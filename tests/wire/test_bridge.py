@@ -3,6 +3,7 @@
 import json
 import pathlib
 import subprocess
+import types
 
 import numpy as np
 import pytest
@@ -42,6 +43,15 @@ def test_values_and_dtypes_arrive_and_return(coordinator, value):
     assert returned.dtype == value.dtype
     np.testing.assert_array_equal(returned, value)
     assert text.decode() == "ünï"
+
+
+def test_a_process_shows_what_any_of_its_hosts_has_to_show(monkeypatch):
+    """A worker that holds a replica has two, and the replica's, the first one, shows nothing."""
+    silent, speaking = (types.SimpleNamespace(figures=each) for each in (None, "updates"))
+    monkeypatch.setattr(bridge, "_hosts", {-1: silent})
+    assert bridge.figures() is None
+    monkeypatch.setattr(bridge, "_hosts", {-1: silent, 0: speaking})
+    assert bridge.figures() == "updates"
 
 
 def test_static_shapes_are_known_to_the_graph(coordinator):
