@@ -1,6 +1,7 @@
 """What each fault costs a training: the table of docs/reliability.md.
 
     python benchmarks/fault_table.py --seeds=3 --results=docs/reliability.csv
+    python benchmarks/fault_table.py --scenarios "SEED: an actor killed" "SEED: the learner killed"
 
 Runs the scenarios of `tests/support/scenarios.py`, of which the slow tests run one seed each, and
 adds a row for each run to the results; what is there already is not run again. Then it prints the
@@ -69,8 +70,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--first_seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3)
-    names = ",".join(scenario.name for scenario in SCENARIOS)
-    parser.add_argument("--scenarios", default=names, help="of its rows, comma separated")
+    names = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument(
+        "--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help="of its rows"
+    )
     parser.add_argument("--steps", type=int, default=60_000, help="of the environments, each")
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("fault-table.csv"))
     options = parser.parse_args()
@@ -80,8 +83,7 @@ def main() -> None:
             done = {(row["scenario"], row["seed"]) for row in csv.DictReader(file)}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for scenario in SCENARIOS:
-            is_asked = scenario.name in options.scenarios.split(",")
-            if not is_asked or (scenario.name, str(seed)) in done:
+            if scenario.name not in options.scenarios or (scenario.name, str(seed)) in done:
                 continue
             row = measure(scenario, seed, options.steps)
             print(row, flush=True)

@@ -11,6 +11,9 @@ from support.trial import Scenario, Trial
 
 Harm = Callable[[Trial], None]
 RESTART = ("--restart",)
+APE_X = ("--topology=apex", "--replay=prioritized", "--num_learners=1", "--num_actors=2")
+SEED = ("--topology=seed", "--num_learners=1", "--num_actors=2")
+ALL_REDUCE = ("--strategy=all_reduce", "--local_updates=1")
 
 
 def killed(*names: str) -> Harm:
@@ -88,6 +91,11 @@ def slowed(rate: str, seconds: float, *names: str) -> Harm:
 
 
 local = Scenario
+# One learner, which comes first of the workers, and two actors.
+ape_x = functools.partial(Scenario, flags=APE_X, workers=3)
+seed = functools.partial(Scenario, flags=SEED, workers=1)
+# An exchange for each update, so that as many steps take several times as long.
+all_reduce = functools.partial(Scenario, flags=ALL_REDUCE, servers=0, length=0.5)
 remote = functools.partial(Scenario, is_remote=True)
 apart = functools.partial(remote, is_apart=True, tested_by="test_partitions")
 ON = "none is missing"
@@ -152,6 +160,20 @@ SCENARIOS = (
         RESTART,
         tested_by="test_restart",
     ),
+    ape_x("Ape-X: an actor killed", killed("worker-1"), tested_by="test_lost_replay"),
+    ape_x("Ape-X: the learner killed", killed("worker-0"), tested_by="test_lost_replay"),
+    ape_x("Ape-X: the replay server killed", killed("replay-0"), tested_by="test_lost_replay"),
+    ape_x(
+        "Ape-X: the replay server killed, --replay_files",
+        killed("replay-0"),
+        flags=(*APE_X, "--replay_files"),
+        tested_by="test_lost_replay",
+    ),
+    ape_x("Ape-X: the replay server stopped for good", stopped("replay-0")),
+    seed("SEED: an actor killed", killed("actor-1"), tested_by="test_lost_actors"),
+    seed("SEED: the learner killed", killed("worker-0"), tested_by="test_lost_actors"),
+    all_reduce("all-reduce: a worker killed", killed("worker-1"), tested_by="test_lost_members"),
+    all_reduce("all-reduce: a worker stopped for good", stopped("worker-1")),
     remote("a remote worker killed", replaced("worker-1"), tested_by=OTHERS),
     remote("all remote workers killed", replaced("worker-0", "worker-1")),
     remote("a remote worker told to leave", replaced("worker-1", number=signal.SIGTERM)),

@@ -46,7 +46,8 @@ class Scenario(NamedTuple):
     name: str
     harm: Callable[["Trial"], None]
     flags: tuple[str, ...] = ()
-    servers: int = 1
+    servers: int = 1  # of parameters; none: the flag for them is not said
+    workers: int = 2
     is_remote: bool = False  # tasks that others start
     delay: float = 0.0  # of what the tasks are sent, where they are remote (seconds)
     is_apart: bool = False  # each remote task has a network namespace of its own
@@ -72,7 +73,7 @@ class Row(NamedTuple):
 
 
 class Trial:
-    """One training of CartPole with two workers."""
+    """One training of CartPole."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class Trial:
         steps: int,
         exit_stack: contextlib.ExitStack,
     ):
-        """Starts it; returns when it trains with both."""
+        """Starts it; returns when it trains with all workers."""
         self._processes, self._folder, self._scenario = processes, folder, scenario
         self._seed, self._steps = seed, round(steps * scenario.length)
         self._tasks: dict[str, Running] = {}  # those that were started last
@@ -93,7 +94,8 @@ class Trial:
             *(*ENVIRONMENT, f"--run_dir={folder}", f"--seed={seed}"),
             *(f"--total_env_steps={self._steps}", "--target_return=inf", "--log_interval=0.25"),
             *("--checkpoint_period=2", *scenario.flags),
-            *([] if scenario.is_remote else ["--num_workers=2", f"--num_ps={scenario.servers}"]),
+            *([] if scenario.is_remote else [f"--num_workers={scenario.workers}"]),
+            *[f"--num_ps={scenario.servers}"] * (scenario.servers > 0 and not scenario.is_remote),
         )
         if scenario.is_remote:
             self._spec = self._seen = self._addresses(exit_stack)
@@ -105,7 +107,8 @@ class Trial:
             for task in self._spec.tasks():
                 self.start(f"{task.job}-{task.index}")
         self.start("coordinator")
-        self.until_it_says("workers 2/2")
+        self._all_work = f"workers {scenario.workers}/{scenario.workers}"
+        self.until_it_says(self._all_work)
 
     @property
     def running(self) -> Running:
@@ -198,7 +201,7 @@ class Trial:
         assert memory <= MOST_NEW_MEMORY, grown
         detect, recover = self._times()
         last = [line for line in self.running.lines if "updates/s" in line][-1]
-        assert "workers 2/2" in last, self.running.text  # how soon is the report's to say
+        assert self._all_work in last, self.running.text  # how soon is the report's to say
         return Row(
             self._scenario.name,
             self._seed,
@@ -214,9 +217,9 @@ class Trial:
     def _addresses(self, exit_stack: contextlib.ExitStack) -> ClusterSpec:
         """Of tasks that others start."""
         if not self._scenario.is_apart:
-            return ports.on_this_machine(self._scenario.servers, 2)
+            return ports.on_this_machine(self._scenario.servers, self._scenario.workers)
         network = exit_stack.enter_context(contextlib.closing(Network()))
-        self.places = Places(network, self._scenario.servers, 2)
+        self.places = Places(network, self._scenario.servers, self._scenario.workers)
         return self.places.spec
 
     def _harmed(self) -> None:
