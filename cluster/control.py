@@ -34,6 +34,18 @@ class Control(Protocol):
     def kill(self, task: Task) -> None:
         """Ends a task that does not answer; on any thread."""
 
+    def begin_anew(self, job: str, environment: dict[str, str]) -> list[str]:
+        """Ends the tasks of a job and starts them again, with more in their environment.
+
+        Whatever is started after that has it, too.
+
+        Returns:
+            A line for each task.
+
+        Raises:
+            TaskDiedError: one was started again too often and never was well, nor was another.
+        """
+
     def may_be_starting(self, task: Task, silent: float) -> bool:
         """Whether a task that has been silent for so long (seconds) is on its way to serve."""
 

@@ -149,6 +149,15 @@ class LocalCluster:
             if process is not None and process.poll() is None:
                 process.signal_group(signal.SIGKILL)
 
+    def begin_anew(self, job: str, environment: dict[str, str]) -> list[str]:
+        """Ends the tasks of a job and starts them again; see `Control`."""
+        os.environ.update(environment)
+        for task in self.tasks(job):
+            self.kill(task)
+        while len(self.ended(job)) < len(self.tasks(job)):
+            time.sleep(0.01)
+        return self.check(job)
+
     def may_be_starting(self, task: Task, silent: float) -> bool:
         """Whether a task that has been silent for so long (seconds) is on its way to serve."""
         age = time.monotonic() - self._started[task]

@@ -61,10 +61,7 @@ class Attended(Control):
 
     def check(self, job: str) -> list[str]:
         """See `Control`."""
-        lines = list(self._ask("check", job))
-        if lines:
-            self._well.clear()
-        return lines
+        return self._started("check", job)
 
     def waiting(self, job: str) -> list[Task]:
         """See `Control`."""
@@ -84,6 +81,10 @@ class Attended(Control):
         """See `Control`."""
         self._ask("kill", task)
 
+    def begin_anew(self, job: str, environment: dict[str, str]) -> list[str]:
+        """See `Control`."""
+        return self._started("begin_anew", job, environment)
+
     def may_be_starting(self, task: Task, silent: float) -> bool:
         """See `Control`."""
         return bool(self._ask("may_be_starting", task, silent))
@@ -99,6 +100,13 @@ class Attended(Control):
     def last_words(self, task: Task) -> str:
         """See `Control`."""
         return str(self._ask("last_words", task))
+
+    def _started(self, method: str, *arguments: object) -> list[str]:
+        """Lines of tasks that were started again: it is no longer known that they are well."""
+        lines = list(self._ask(method, *arguments))
+        if lines:
+            self._well.clear()
+        return lines
 
     def _beat(self) -> None:
         while True:

@@ -12,6 +12,7 @@ from ps_dqn.coordinator import run
 from ps_dqn.coordinator.context import RunContext
 from ps_dqn.coordinator.supervision.task_failures import LOST
 from ps_dqn.errors import ClusterLostError
+from ps_dqn.run import compile_cache
 from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.wire import failures
 
@@ -104,6 +105,14 @@ def _started_again(
     known = context.watchdog.replaced > replaced  # while this process waited for all tasks
     if not lines and (known or context.cluster.waiting("worker")):
         return [str(error)]
+    if not lines and (environment := compile_cache.forget()):
+        # Nobody has ended, so a closure has failed. TensorFlow has many words for a file of
+        # compiled code that it cannot write or read.
+        context.say(
+            f"workers begin again, and compile for themselves, as a closure failed "
+            f"({failures.reason(error.__cause__ or error)})"
+        )
+        lines = context.cluster.begin_anew("worker", environment)
     return lines
 
 

@@ -15,6 +15,7 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -64,10 +65,23 @@ def use(folder: str) -> None:
         return
     directory = _prepared(folder) if folder else None
     # Even nowhere is said: tasks that are started from here have no such flag of their own.
-    name = str(directory or "").replace("\\", "\\\\").replace('"', '\\"')
-    ours = f'--{OPTION}="{name}" --tf_xla_persistent_cache_device_types=CPU'
-    os.environ[VARIABLE] = f"{words} {ours}".strip()
-    os.environ[SEALED] = str(directory or "")
+    name = str(directory or "")
+    os.environ.update({VARIABLE: f"{words} {_flags(name)}".strip(), SEALED: name})
+
+
+def forget() -> dict[str, str]:
+    """Has tasks that this process starts from now on keep no compiled code, and find none.
+
+    Returns:
+        What is in their environment for it; empty where none was kept already.
+    """
+    words = os.environ.get(VARIABLE, "")
+    # Of a flag that is there twice TensorFlow takes the last one.
+    if re.findall(rf'{OPTION}=("[^"]*"|\S*)', words)[-1:] in ([], [""], ['""']):
+        return {}
+    told = {VARIABLE: f"{words} {_flags('')}", SEALED: ""}
+    os.environ.update(told)
+    return told
 
 
 def seal() -> None:
@@ -95,6 +109,12 @@ def settle_names() -> None:
 
     while (ops.uid() + 1) % NAMES:
         pass
+
+
+def _flags(name: str) -> str:
+    """What TensorFlow is told of a folder; without a name: of none."""
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'--{OPTION}="{quoted}" --tf_xla_persistent_cache_device_types=CPU'
 
 
 def _prepared(folder: str) -> pathlib.Path | None:

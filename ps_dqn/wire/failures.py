@@ -19,24 +19,32 @@ _FAULTS = (
 )
 # In the names of its files of compiled code.
 _CODE = "xla_compile_cache__"
+# Before what it says of an operation that failed.
+_PREAMBLE = re.compile(r"\s*|.*:|Detected at node .*|<stack traces .*|\d+ root error.*")
+_NUMBERED = re.compile(r"^\s*\(\d+\) [A-Z_]+:")  # the first of several
 _MISTAKEN = re.compile(r"different device incarnation.*?/job:(\w+)/replica:0/task:(\d+)", re.DOTALL)
+
+
+def reason(error: BaseException) -> str:
+    """What TensorFlow says of an error, without the lines that it has before that."""
+    lines = (str(error) or type(error).__name__).strip().splitlines()
+    said = next((line for line in lines if not _PREAMBLE.fullmatch(line)), lines[0])
+    return _NUMBERED.sub("", said).strip()[:200]
 
 
 def lost(error: BaseException) -> ClusterLostError:
     """The one line for a task that TensorFlow cannot do without, or for a closure it cannot run."""
-    lines = (str(error) or type(error).__name__).strip().splitlines()
     if _CODE in str(error):
-        found = next(line for line in lines if _CODE in line)
+        found = next(line for line in str(error).splitlines() if _CODE in line)
         return ClusterLostError(
             f"compiled code cannot be written or read: start again with --compile_cache=FOLDER "
             f"elsewhere, or with --compile_cache= to keep none ({found.strip()[:300]})"
         )
     if isinstance(error, _FAULTS):
         print(error, file=sys.stderr, flush=True)  # its log
-        said = next((line for line in lines if not line.endswith(":")), lines[0])
-        return ClusterLostError(f"a closure failed inside TensorFlow: {said.strip()[:200]}")
+        return ClusterLostError(f"a closure failed inside TensorFlow: {reason(error)}")
     return ClusterLostError(
-        f"lost a task that cannot be replaced, likely a parameter server: {lines[0][:200]}"
+        f"lost a task that cannot be replaced, likely a parameter server: {reason(error)}"
     )
 
 

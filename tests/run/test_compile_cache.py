@@ -148,6 +148,24 @@ def test_empty_files_go(tmp_path: pathlib.Path) -> None:
     assert [file.exists() for file in files] == [False, True]
 
 
+@pytest.mark.parametrize("said", ["auto", 'a "folder"', ""])
+def test_tasks_that_are_started_later_keep_none_once_it_is_forgotten(
+    tmp_path: pathlib.Path, said: str
+) -> None:
+    kept = folder_of(said if said in ("auto", "") else str(tmp_path / said))
+    told = compile_cache.forget()
+    assert bool(told) == bool(kept)
+    assert told.items() <= os.environ.items()
+    assert compile_cache.forget() == {}
+
+
+@pytest.mark.parametrize("flags", ["", "--tf_xla_persistent_cache_directory=", "--other=1"])
+def test_who_keeps_none_has_none_to_forget(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    monkeypatch.setenv("TF_XLA_FLAGS", flags)
+    assert compile_cache.forget() == {}
+    assert os.environ["TF_XLA_FLAGS"] == flags
+
+
 @pytest.mark.slow
 def test_a_second_run_takes_what_the_first_compiled(
     processes: Processes, tmp_path: pathlib.Path

@@ -112,6 +112,16 @@ def test_code_that_cannot_be_kept_is_told_with_what_to_do():
     )
 
 
+def test_what_failed_is_told_without_what_comes_before_it():
+    at = "Detected at node n defined at (most recent call last):\n<stack traces unavailable>\n"
+    before = f"Graph execution error:\n\n{at}{at}"
+    one = tf.errors.InternalError(None, None, f"{before}cannot parse\n\t [[{{node}}]]")
+    assert str(failures.lost(one)) == "a closure failed inside TensorFlow: cannot parse"
+    two = f"{before}2 root error(s) found.\n  (0) FAILED_PRECONDITION:  /f is no folder\n  (1) …"
+    assert failures.reason(tf.errors.FailedPreconditionError(None, None, two)) == "/f is no folder"
+    assert failures.reason(tf.errors.UnavailableError(None, None, "")) == "UnavailableError"
+
+
 def test_an_unknown_method_is_a_failure_like_any_other(coordinator):
     @closure
     def unknown():
