@@ -10,12 +10,13 @@ table: medians over the seeds, ranges in brackets.
 
 import argparse
 import contextlib
-import csv
 import math
 import pathlib
 import statistics
 import sys
 import tempfile
+
+import csv_rows
 
 PROJECT = pathlib.Path(__file__).parent.parent
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
@@ -77,24 +78,16 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=60_000, help="of the environments, each")
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("fault-table.csv"))
     options = parser.parse_args()
-    done: set[tuple[str, str]] = set()
-    if options.results.exists():
-        with options.results.open(newline="") as file:
-            done = {(row["scenario"], row["seed"]) for row in csv.DictReader(file)}
+    there = csv_rows.read(options.results, Row._fields)
+    done = {(row["scenario"], row["seed"]) for row in there}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for scenario in SCENARIOS:
             if scenario.name not in options.scenarios or (scenario.name, str(seed)) in done:
                 continue
             row = measure(scenario, seed, options.steps)
             print(row, flush=True)
-            is_new = not options.results.exists()
-            with options.results.open("a", newline="") as file:
-                writer = csv.DictWriter(file, Row._fields, lineterminator="\n")
-                if is_new:
-                    writer.writeheader()
-                writer.writerow(row._asdict())
-    with options.results.open(newline="") as file:
-        print(table(list(csv.DictReader(file))))
+            csv_rows.append(options.results, [row._asdict()])
+    print(table(csv_rows.read(options.results, Row._fields)))
 
 
 if __name__ == "__main__":

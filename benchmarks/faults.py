@@ -13,7 +13,6 @@ time, and of the last one.
 
 import argparse
 import contextlib
-import csv
 import json
 import os
 import pathlib
@@ -26,6 +25,8 @@ import tempfile
 import threading
 import time
 from typing import NamedTuple
+
+import csv_rows
 
 PROJECT = pathlib.Path(__file__).parent.parent
 sys.path[:0] = [str(PROJECT / "tests")]
@@ -229,15 +230,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("faults.csv"))
     options, flags = parser.parse_known_args()
+    csv_rows.read(options.results, COLUMNS)  # refuses what cannot be added to before it measures
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for period in [0.0] * options.left_alone + [options.period]:
             row = measure(options, seed, period, flags)
-            is_new = not options.results.exists()
-            with options.results.open("a", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                if is_new:
-                    writer.writeheader()
-                writer.writerow(row)
+            csv_rows.append(options.results, [row])
             print(row, flush=True)
 
 
