@@ -7,7 +7,6 @@ import csv
 import dataclasses
 import json
 import pathlib
-import re
 
 import pytest
 from support.manifests import experiment_patch, render_overlay
@@ -15,12 +14,13 @@ from support.pods import cluster as pods_cluster
 from support.pods import network
 from support.pods.cluster import Cluster
 from support.pods.pod import Pod
+from support.pods.seen import HEALTH, calls, metric, role
 
 from ps_dqn.run.signals import START_AGAIN
 
 pytestmark = pytest.mark.slow
 
-GRPC, HEALTH = 2222, 8080
+GRPC = 2222
 START_SECONDS, AGAIN_SECONDS, END_SECONDS = 240.0, 180.0, 240.0
 REFUSED_SECONDS = 0.5
 WORKERS = ("worker-0", "worker-1", "worker-2")
@@ -134,7 +134,7 @@ def _begin(cluster: Cluster, seen: Story) -> None:
     for worker in WORKERS:
         cluster.until(lambda name=worker: _works(cluster, name), AGAIN_SECONDS, f"{worker} to work")
     cluster.until(seen.env_steps, AGAIN_SECONDS, "the first row of metrics")
-    seen.replay_bytes = _metric(cluster, WORKERS[0], "ps_dqn_worker_replay_bytes")
+    seen.replay_bytes = metric(cluster, WORKERS[0], "ps_dqn_worker_replay_bytes")
     seen.coordinators.append(_pod(cluster, "coordinator").pid)
 
 
@@ -154,11 +154,7 @@ def _lose_worker(cluster: Cluster, seen: Story) -> None:
 
 def _try_connections(cluster: Cluster, seen: Story) -> None:
     pods = {pod.name: pod for pod in cluster.pods()}
-    for (source, target, verdict), count in cluster.connections().items():
-        if count and verdict == "refused":
-            seen.refused[f"{source} > {target}"] = count
-        elif count and source in pods and target in pods:
-            seen.used.add((_role(pods[source]), _role(pods[target])))
+    seen.used, seen.refused = calls(cluster)
     outsider = cluster.outsider("outsider", {"app.kubernetes.io/name": "somebody"}).interface
     for source, target in TRIED:
         seen.reached[f"{source} > {target}"] = network.connects(
@@ -166,7 +162,7 @@ def _try_connections(cluster: Cluster, seen: Story) -> None:
         )
     for pod in pods.values():
         for port in (GRPC, HEALTH):
-            seen.reached[f"outsider > {_role(pod)}:{port}"] = network.connects(
+            seen.reached[f"outsider > {role(pod)}:{port}"] = network.connects(
                 outsider, pod.interface, port, REFUSED_SECONDS
             )
 
@@ -181,7 +177,7 @@ def _lose_parameter_server(cluster: Cluster, seen: Story) -> None:
     assert _pod(cluster, lost.name).address != lost.address
 
     def all_work() -> bool:
-        return _metric(cluster, lost.name, "ps_dqn_ps_pushes_total") > 0 and _metric(
+        return metric(cluster, lost.name, "ps_dqn_ps_pushes_total") > 0 and metric(
             cluster, "coordinator", "ps_dqn_workers_reporting"
         ) == len(WORKERS)
 
@@ -212,16 +208,8 @@ def _resumed(cluster: Cluster) -> str:
     return next((line for line in lines if line.startswith(("resumed at", "goes on at"))), "")
 
 
-def _metric(cluster: Cluster, name: str, metric: str) -> float:
-    """Of a pod; 0 where it does not say."""
-    pod = cluster.pod(name)
-    page = cluster.get(pod, HEALTH, "/metrics")[1] if pod else ""
-    found = re.search(rf"^{metric} (\S+)$", page, re.MULTILINE)
-    return float(found[1]) if found else 0.0
-
-
 def _works(cluster: Cluster, worker: str) -> bool:
-    return _metric(cluster, worker, "ps_dqn_worker_updates_total") > 0
+    return metric(cluster, worker, "ps_dqn_worker_updates_total") > 0
 
 
 def _is_ready(cluster: Cluster, name: str) -> bool:
@@ -233,10 +221,6 @@ def _pod(cluster: Cluster, name: str) -> Pod:
     pod = cluster.pod(name)
     assert pod is not None, f"no pod {name}\n{cluster.describe()}"
     return pod
-
-
-def _role(pod: Pod) -> str:
-    return pod.labels["app.kubernetes.io/component"]
 
 
 def test_training_goes_on_without_a_worker_and_takes_the_next_one(story: Story) -> None:

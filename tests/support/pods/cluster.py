@@ -137,6 +137,7 @@ class Cluster:
 
     def connections(self) -> collections.Counter[tuple[str, str, str]]:
         """`Firewall.counts`."""
+        self._refresh()  # some may have gone, and their namespaces with them
         return self._firewall.counts()
 
     def get(self, pod: Pod, port: int, path: str) -> tuple[int, str]:
