@@ -167,8 +167,7 @@ def _make(
     """
     if config.vectorization == "envpool":
         _refuse_clipping(kwargs, "reward_clip")
-        env: VectorEnv = pool.make(config, num_envs, kwargs)
-        return _saying(env, env.single_observation_space, env.single_action_space)
+        return _around(config, pool.make(config, num_envs, kwargs))
     made_of, own = named.environment(config.env_id), named.wrappers(config.env_wrappers)
     mode = None if config.vectorization == "auto" else config.vectorization
     if own.single and mode is None:
@@ -190,8 +189,8 @@ def _make(
         _check_observations(config.env_id, observations)
         lists = listed.wrappers(config.env_id, actions, config.action_bins, config.branching)
     is_array = isinstance(observations, gymnasium.spaces.Box)
-    is_stacked = config.frame_stack == 1 or _stacks_itself(observations, config.frame_stack)
-    if form == own_form.ALE and not is_stacked:
+    needs_stacks = _needs_stacks(config, observations)
+    if form == own_form.ALE and needs_stacks:
         if "stack_num" not in kwargs:
             return _make(config, num_envs, {**kwargs, "stack_num": config.frame_stack}, folder)
         raise UsageError(
@@ -205,16 +204,11 @@ def _make(
         if form == own_form.ALE:
             _refuse_clipping(kwargs, "reward_clipping")
             kwargs["reward_clipping"] = False
-        env = own.around(gymnasium.make_vec(made_of, num_envs, **kwargs))
-        if lists:
-            env = listed.ListedVectorActions(env, config.action_bins)
-        if not is_stacked:
-            env = StackedVector(env, config.frame_stack)
-        return _saying(env, observations, actions)
+        return _around(config, own.around(gymnasium.make_vec(made_of, num_envs, **kwargs)))
     wrappers: list[named.Wrap] = []
     if not is_array:
         wrappers.append(cast(named.Wrap, parts.PackedObservation))
-    if not is_stacked:
+    if needs_stacks:
         stack = functools.partial(FrameStackObservation, stack_size=config.frame_stack)
         wrappers.append(stack)
     if folder is not None:
@@ -224,13 +218,23 @@ def _make(
             "branching": config.branching,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
-    env = gymnasium.make_vec(
+    env: VectorEnv = gymnasium.make_vec(
         made_of,
         num_envs,
         vectorization_mode=mode or "sync",
         wrappers=[*own.single, *lists, cast(named.Wrap, masks.wrap), *wrappers],
         **kwargs,
     )
+    return _saying(env, observations, actions)
+
+
+def _around(config: Environment, env: VectorEnv) -> VectorEnv:
+    """A vector form whose observations are arrays, with what it lacks around it."""
+    observations, actions = env.single_observation_space, env.single_action_space
+    if listed.wrappers(config.env_id, actions, config.action_bins, config.branching):
+        env = listed.ListedVectorActions(env, config.action_bins)
+    if _needs_stacks(config, observations):
+        env = StackedVector(env, config.frame_stack)
     return _saying(env, observations, actions)
 
 
@@ -249,11 +253,12 @@ def _refuse_clipping(kwargs: dict[str, Any], name: str) -> None:
         )
 
 
-def _stacks_itself(space: gymnasium.Space, frames: int) -> bool:
-    """Whether an environment has stacks of so many images, [frames, height, width, …]."""
+def _needs_stacks(config: Environment, space: gymnasium.Space) -> bool:
+    """Whether frames are to be stacked; one that does so itself has [frames, height, width, …]."""
     shape = space.shape or ()
     is_array = isinstance(space, gymnasium.spaces.Box)
-    return is_array and len(shape) >= 3 and shape[0] == frames
+    stacks_itself = is_array and len(shape) >= 3 and shape[0] == config.frame_stack
+    return config.frame_stack > 1 and not stacks_itself
 
 
 def _check_observations(env_id: str, space: gymnasium.Space) -> None:

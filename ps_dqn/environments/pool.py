@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ps_dqn.config import Environment
+from ps_dqn.environments import listed
 from ps_dqn.errors import UsageError, needs_extra
 
 FLAG = "--vectorization=envpool"
@@ -30,6 +31,8 @@ class Pool(VectorEnv):
         # Their own classes of spaces are Gymnasium's.
         self.single_observation_space = self._pool.observation_space
         self.single_action_space = self._pool.action_space
+        is_list = isinstance(self.single_action_space, gymnasium.spaces.Discrete)
+        self._action_dtype = np.int32 if is_list else self.single_action_space.dtype
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         threshold = dict(self._pool.config).get("reward_threshold")
@@ -46,7 +49,7 @@ class Pool(VectorEnv):
 
     def step(self, actions: np.ndarray) -> tuple[Any, ...]:
         """Acts; an episode that has ended begins anew with the step after."""
-        return self._pool.step(actions.astype(np.int32))
+        return self._pool.step(actions.astype(self._action_dtype))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Ends the threads."""
@@ -104,13 +107,9 @@ def _check(config: Environment, pool: Pool) -> None:
             f"--env_id={config.env_id}: its observations are {observations}, which EnvPool gives "
             f"only as they are: leave out {FLAG}"
         )
-    if not isinstance(actions, gymnasium.spaces.Discrete):
-        raise UsageError(
-            f"--env_id={config.env_id}: its actions are {actions}, and a DQN chooses from a list, "
-            f"which EnvPool does not make: leave out {FLAG}"
-        )
+    listed.wrappers(config.env_id, actions, config.action_bins, config.branching)  # or it raises
     frames, shape = config.frame_stack, observations.shape
-    if frames > 1 and (len(shape) < 3 or shape[0] != frames):
+    if frames > 1 and len(shape) >= 3 and shape[0] != frames:  # games stack by themselves
         raise UsageError(
             f"--frame_stack={frames}: EnvPool's observations here have the shape {shape}: say "
             f"--env_kwargs='{{\"stack_num\": {frames}}}', where the environment has that, or leave "

@@ -4,6 +4,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -85,15 +86,34 @@ def test_frames_of_atari_are_stacked_by_itself() -> None:
     assert (found.observation_shape, found.observation_dtype) == ((4, 84, 84), np.uint8)
 
 
+@pytest.mark.parametrize("frames", [1, 3])
+def test_continuous_actions_are_listed_and_frames_stacked_around_it(
+    opened: Callable[..., Environments], frames: int
+) -> None:
+    config = pool("Pendulum-v1", action_bins=3, frame_stack=frames)
+    envs, single = opened(config, 3), gymnasium.make("Pendulum-v1")
+    assert envs.num_actions == 3
+    assert envs.spec.observation_shape == ((3,) if frames == 1 else (frames, 3))
+    step = envs.step(np.array([0, 1, 2]))
+    newest = step.observations.reshape(3, -1, 3)[:, -1]
+    for before, torque, reward in zip(newest, (-2.0, 0.0, 2.0), step.rewards, strict=True):
+        single.reset()
+        single.unwrapped.state = np.array([np.arctan2(before[1], before[0]), before[2]])  # type: ignore[attr-defined]
+        assert single.step(np.float32([torque]))[1] == pytest.approx(reward, abs=1e-4)
+    if frames > 1:
+        assert (step.next_observations[:, :-1] == step.observations[:, 1:]).all()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (pool("ALE/Pong-v5"), "EnvPool has none of this name .*Pong-v5"),
         (pool("no such thing"), "--env_id=no such thing: EnvPool has none of this name"),
-        (pool("Pendulum-v1"), "--env_id=Pendulum-v1: its actions are Box"),
+        (pool("Pendulum-v1"), "--env_id=Pendulum-v1: its actions are Box.* say --action_bins=5"),
+        (pool(action_bins=5), "--action_bins=5: has no effect, as the actions of CartPole-v1"),
         (pool("Taxi-v3"), r"--env_id=Taxi-v3: its observations are Discrete\(500\)"),
         (pool(env_wrappers="a.b:C"), "--env_wrappers=a.b:C: EnvPool's environments"),
-        (pool(frame_stack=4), "--frame_stack=4: EnvPool's observations here have the shape"),
+        (pool("Pong-v5", frame_stack=3), "--frame_stack=3: EnvPool's observations here have the"),
         (pool("Pong-v5", env_kwargs='{"reward_clip": true}'), "it would limit the scores too"),
         (pool(env_kwargs='{"nonsense": 1}'), "--env_id=CartPole-v1: cannot be made .*nonsense"),
     ],
