@@ -25,12 +25,15 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
         "seed": ("--topology=seed", "--num_learners=2", "--num_actors=2"),
     },
     "aggregation": {
-        "gradients": ("--aggregation=async", "--local_updates=1"),
+        "gorila": ("--preset=gorila", "--aggregation=async"),
         "async": ("--aggregation=async", _CHANGES),
         **{name: (f"--aggregation={name}", _CHANGES) for name in ROUNDS},
         "all_reduce": ("--strategy=all_reduce", "--local_updates=1"),
     },
-    "precision": {name: (f"--precision={name}",) for name in PRECISIONS},
+    "precision": {
+        **{name: (f"--precision={name}",) for name in PRECISIONS},
+        "int8": ("--acting_precision=int8",),
+    },
     "replay": {
         name: (f"--replay={name}", *(_KEPT if name != "rollout" else ()))
         for name in _CHOICES["replay"]
@@ -44,11 +47,18 @@ REFUSED: dict[str, set[str]] = {
         *("uniform", "recent", "rollout"),
     },
     "seed": {"a3c", "rollout"},
+    "int8": {"apex", "rainbow"},
     "a3c": {"uniform", "prioritized", "recent"},
     "rollout": {*AXES["algorithm"]} - {"pqn", "a3c"},
-    "recent": {"gradients", "all_reduce"},
+    "recent": {"gorila", "all_reduce"},
 }
 Mix = tuple[str, ...]  # a choice for each question
+# An algorithm of images, which takes long: in few mixes. Its preset has no average.
+OF_IMAGES = {"btr": ("--preset=btr", "--network_width=0.125", "--average_decay=0.99")}
+MIXES_OF_IMAGES: tuple[Mix, ...] = (
+    ("btr", "local", "sync", "float32", "prioritized"),
+    ("btr", "seed", "async", "bfloat16", "uniform"),
+)
 
 
 def pairs(mix: Mix) -> Iterator[tuple[str, str]]:
@@ -72,7 +82,8 @@ def mixes() -> Iterator[Mix]:
 
 def flags(mix: Mix) -> list[str]:
     """What a command is told for it, with two workers."""
-    return [flag for of, choice in zip(AXES.values(), mix, strict=True) for flag in of[choice]]
+    asked = zip(AXES.values(), mix, strict=True)
+    return [flag for of, choice in asked for flag in (of | OF_IMAGES)[choice]]
 
 
 def covering() -> list[Mix]:

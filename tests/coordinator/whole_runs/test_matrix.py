@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 UPDATES = 200
 LITTLE = (
-    *("--total_env_steps=4000", "--update_period=16", "--num_envs=16", "--batch_size=16"),
+    *("--total_env_steps=4000", "--update_period=16", "--num_envs_per_worker=8", "--batch_size=16"),
     *("--hidden_sizes=16", "--jit_compile=none", "--target_return=inf", "--seed=3"),
     *("--eval_period=1000000", "--eval_episodes=1", "--confirm_episodes=0"),
 )
@@ -51,8 +51,10 @@ def test_what_does_not_go_together_is_refused(mix: matrix.Mix) -> None:
     assert why.startswith("--")
 
 
-@pytest.mark.parametrize("mix", matrix.covering(), ids="-".join)
+@pytest.mark.parametrize("mix", [*matrix.covering(), *matrix.MIXES_OF_IMAGES], ids="-".join)
 def test_what_goes_together_trains(coordinate, mix: matrix.Mix) -> None:
+    if mix in matrix.MIXES_OF_IMAGES:
+        pytest.importorskip("ale_py")
     folder, ended = coordinate("run", *matrix.flags(mix), *LITTLE)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     summary = json.loads((folder / "summary.json").read_text())
