@@ -141,8 +141,8 @@ class Training:
         """Schedules as many training closures as may be on their way."""
         left = self._config.run.total_env_steps - self._progress.counters.env_steps
         while self._window.has_room(left):
-            tickets = np.array(self._window.open(self._saving.snapshots.safe), np.int64)
-            self._schedule.submit("train", self._closures.train, [tickets])
+            tickets = self._window.open(self._saving.snapshots.safe, self._tasks.others)
+            self._schedule.submit("train", self._closures.train, [np.array(tickets, np.int64)])
 
     def _hear(self) -> None:
         """Waits for what has ended, and hears all of it before anything is shown."""

@@ -28,10 +28,9 @@ so what a method returns has its specs beside its fields.
 `steps` and `evaluate_steps` get parameters and how NumPy computes actions of them, and are as many
 of these as are due: see `in_numpy`. Each call of a closure after its `begin` has the number that
 this returned first: see `fence`. The coordinator calls `rejoin`, `kept` and `pushed_again`.
-
 `pack`, `pushed` and `pulled` are communication: they may run while the others go on, in the order
-of what they take from each other, and `plan` and `report` only after them. After a
-failure every call returns zeros, so marks are 1 where all went well.
+of what they take from each other; `plan` and `report` only after them. A call after a failure
+returns zeros, so marks are 1 where all went well.
 
 Shapes: E environments, M minibatches of B items each, P parameters, S optimizer slots.
 """
@@ -85,6 +84,7 @@ class Tickets(NamedTuple):
     oldest: int  # the first ticket of the oldest closure that has not ended
     pushes: int  # how many
     safe: int = 0  # pushes of lower numbers are in a snapshot of the servers
+    others: int = 0  # workers that had worked when it was given out, where the run has several
 
 
 class Begin(NamedTuple):
@@ -96,7 +96,7 @@ class Begin(NamedTuple):
     config: Any  # the `Config` as JSON, string []
     sizes: Any  # `Sizes`, int64 [5]
     loss_scale: Any  # that a worker begins with which has none, int64 []
-    tickets: Any  # `Tickets`, int64 [4]
+    tickets: Any  # `Tickets`, int64 [5]
 
 
 class Begun(NamedTuple):

@@ -45,15 +45,23 @@ from ps_dqn.worker.roles.session import Session
 class WorkerHost:
     """The bridge's host for one worker."""
 
-    def __init__(self, worker: int, worker_dir: pathlib.Path | None, actors: Sequence[str] = ()):
+    def __init__(
+        self,
+        worker: int,
+        worker_dir: pathlib.Path | None,
+        actors: Sequence[str] = (),
+        end: Callable[[UsageError], object] = lambda error: None,
+    ):
         """Holds nothing yet.
 
         Args:
             worker: index.
             worker_dir: where this worker may keep files, if it may.
             actors: addresses of the cluster's actor tasks.
+            end: ends this task, which cannot be used as it was started, where others go on.
         """
         self._worker, self._worker_dir, self._actors = worker, worker_dir, actors
+        self._end = end
         self._session = 0
         self._whose: tuple[bytes, bytes, Sizes] | None = None  # run, configuration, sizes
         self._config = Config()
@@ -155,19 +163,31 @@ class WorkerHost:
         if int(begin.session) != self._session:
             self._go_on(Rejoin(*begin[: len(Rejoin._fields)]))
         self._open(begin.session, begin.config)
+        tickets, sizes = Tickets(*map(int, begin.tickets)), Sizes(*map(int, begin.sizes))
         if self._learning is None:
-            own, sizes = self._own_folder(begin.run_id.decode()), Sizes(*map(int, begin.sizes))
-            keeps = self._config.replay.replay_files and sessions.keeps(self._config, self._worker)
-            replay = self._replay_folder(own) if keeps else None
-            failures = own and own / "env_failures"
-            whose = (self._session, int(begin.log_id), self._worker)
-            kept = replay, failures, int(begin.loss_scale)
-            with timeline.span("building environments"):
-                made = sessions.make(self._config, *whose, sizes, *kept, actors=self._actors)
-            self._learning = made
+            try:
+                self._learning = self._made(begin, sizes)
+            except UsageError as error:
+                if tickets.others:  # the run is not this task's to end
+                    self._end(error)
+                raise
             self._whose = begin.run_id, begin.config, sizes
-        requests = self._learning.begin(Tickets(*map(int, begin.tickets)))
-        return Begun(np.int64(closure), requests)
+        return Begun(np.int64(closure), self._learning.begin(tickets))
+
+    def _made(self, begin: Begin, sizes: Sizes) -> Session:
+        """Its part in a run.
+
+        Raises:
+            UsageError: it cannot have one as it was started.
+        """
+        own = self._own_folder(begin.run_id.decode())
+        keeps = self._config.replay.replay_files and sessions.keeps(self._config, self._worker)
+        replay = self._replay_folder(own) if keeps else None
+        failures = own and own / "env_failures"
+        whose = (self._session, int(begin.log_id), self._worker)
+        kept = replay, failures, int(begin.loss_scale)
+        with timeline.span("building environments"):
+            return sessions.make(self._config, *whose, sizes, *kept, actors=self._actors)
 
     def _rejoin(self, *arrays: Any) -> np.ndarray:
         """Goes on in a session, from the fields of `Rejoin`, with all that it has of this run.

@@ -4,10 +4,13 @@ Its place comes from TF_CONFIG or flags; what to act in and remember arrives fro
 """
 
 import pathlib
+import sys
 
 from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
+from ps_dqn.errors import UsageError
 from ps_dqn.profiling import timeline
 from ps_dqn.run import optional_imports
+from ps_dqn.run.signals import WRONG_USAGE
 
 JOB = "worker"
 
@@ -44,7 +47,7 @@ def serve(
     overdue.watch()
     bridge.install(
         lambda number: (
-            WorkerHost(number, folder, spec.actors)
+            WorkerHost(number, folder, spec.actors, _end)
             if number >= 0
             else ReplicaHost(bridge.server(number), all_reduce_port)
         )
@@ -58,3 +61,11 @@ def serve(
         pulse_of=lambda: pulse.encode(bridge.pulse(task.index)),
         on_serving=is_serving,
     )
+
+
+def _end(error: UsageError) -> None:
+    """Ends this process with an error for whoever has started it; on any thread."""
+    from ps_dqn.environments import overdue
+
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    overdue.end_process(WRONG_USAGE)

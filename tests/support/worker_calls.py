@@ -51,6 +51,7 @@ class Worker:
             make_shard(self.config, RUN, num_ps, num_workers, np.full(size, 1.0, np.float32))
             for size in messages.shard_sizes(SIZE, num_ps)
         ]
+        self.others = 0  # workers that go on where this one cannot be used
         self.host = WorkerHost(index, worker_dir, actors)
         self.ticket, self.oldest, self.loss_scale = 1 + 1000 * index, 0, 1
 
@@ -70,7 +71,7 @@ class Worker:
             config=self.config.to_json().encode(),
             sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS, 0)),
             loss_scale=np.int64(self.loss_scale),
-            tickets=np.array(Tickets(self.ticket, self.oldest, pushes=10)),
+            tickets=np.array(Tickets(self.ticket, self.oldest, 10, others=self.others)),
         )
         self.ticket += 10
         self.closure, self.requests = self.call("begin", *begin)

@@ -9,6 +9,7 @@ from support.small import SMALL, make_closures, make_training
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError, WorkerError
 from ps_dqn.parameter_server import shard
+from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.graph.closures import read_report
 from ps_dqn.worker.playing import actor
 
@@ -30,7 +31,7 @@ def test_a_failing_worker_comes_back_as_text_and_nothing_is_pushed(coordinator, 
     store, closures = make_closures(bursting, num_ps=3, num_workers=2)
     before = store.state()
     for ticket in range(1, 5):
-        tickets = np.array([ticket, ticket, pushes, 0])
+        tickets = np.array(Tickets(ticket, ticket, pushes))
         value = coordinator.schedule(closures.train, args=(tickets,)).fetch()
         _, error = read_report(value)
         assert "RuntimeError: the ball burst" in error.decode()
@@ -58,7 +59,7 @@ def test_an_environment_that_cannot_be_made_on_a_worker_comes_back_as_text(
         raise FileNotFoundError("no such rom")
 
     monkeypatch.setattr(actor, "Environments", fail)
-    value = coordinator.schedule(closures.train, args=(np.array([1, 1, pushes, 0]),)).fetch()
+    value = coordinator.schedule(closures.train, args=(np.array(Tickets(1, 1, pushes)),)).fetch()
     _, error = read_report(value)
     assert "FileNotFoundError: no such rom" in error.decode()
 
@@ -97,7 +98,7 @@ def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch,
     config = Config.from_values({**SMALL, "pushes_per_closure": 1})
     store, closures = make_closures(config, num_ps, num_workers=2)
     monkeypatch.setattr(shard.Shard, method, fail_with_words)
-    value = coordinator.schedule(closures.train, args=(np.array([1, 1, 1, 0]),)).fetch()
+    value = coordinator.schedule(closures.train, args=(np.array(Tickets(1, 1, 1)),)).fetch()
     _, error = read_report(value)
     # Nothing is learned from the zeros of a failed call, and the closure does not go unnoticed.
     assert b"Traceback" in error

@@ -6,6 +6,7 @@ from support.small import SMALL, make_closures
 
 from ps_dqn.config import Config
 from ps_dqn.moments import Moments
+from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.graph.closures import read_report
 
 NORMALIZED = {"normalize_observations": True, "normalize_returns": True}
@@ -17,7 +18,7 @@ def test_all_that_was_collected_is_counted_once(coordinator, num_ps: int) -> Non
     config = Config.from_values({**SMALL, **NORMALIZED, "local_updates": 2})
     store, closures = make_closures(config, num_ps, num_workers=2)
     waiting = [
-        coordinator.schedule(closures.train, args=(np.array([1 + 5 * i, 1, 5, 0]),))
+        coordinator.schedule(closures.train, args=(np.array(Tickets(1 + 5 * i, 1, 5)),))
         for i in range(4)
     ]
     reports = [read_report(remote.fetch()) for remote in waiting]
@@ -40,7 +41,7 @@ def test_nothing_is_learned_before_the_servers_have_heard_of_the_environments(co
     store, closures = make_closures(config, num_ps=1, num_workers=1)
     before = store.state().online
     for ticket, moved in ((1, False), (2, True)):
-        remote = coordinator.schedule(closures.train, args=(np.array([ticket, 1, 1, 0]),))
+        remote = coordinator.schedule(closures.train, args=(np.array(Tickets(ticket, 1, 1)),))
         _, error = read_report(remote.fetch())
         assert not error
         online = store.state().online

@@ -14,6 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.telemetry.report import Report
 from ps_dqn.wire.messages import HEADER, PushHeader
+from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.graph.closures import read_report
 
 
@@ -54,7 +55,7 @@ def odd_config(kind: str, **options) -> Config:
 def train(coordinator, closures, first: int = 1, count: int = 1, pushes: int = 1) -> list[Report]:
     """The reports of closures that are scheduled at the same time, with tickets from `first` on."""
     waiting = [
-        coordinator.schedule(closures.train, args=(np.array([first + i, 1, pushes, 0]),))
+        coordinator.schedule(closures.train, args=(np.array(Tickets(first + i, 1, pushes)),))
         for i in range(count)
     ]
     values = [read_report(remote.fetch()) for remote in waiting]

@@ -260,3 +260,15 @@ def test_replay_in_files_needs_a_place(opened: Open) -> None:
     assert str(caught.value) == (
         "--replay_files: worker 3 has no place for them; start it with --worker_dir"
     )
+
+
+@pytest.mark.parametrize(("others", "ends"), [(0, 0), (2, 1)])
+def test_who_cannot_be_used_ends_where_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, others: int, ends: int
+) -> None:
+    worker, told = Worker(3, **FILES), []
+    monkeypatch.setattr(worker.host, "_end", told.append)
+    worker.others = others
+    with pytest.raises(UsageError) as caught:
+        worker.begin()
+    assert told == [caught.value] * ends

@@ -41,18 +41,19 @@ class Window:
             return True  # all wait for all; the parameter servers know when it is over
         return sum(self._pushes.values()) * self._env_steps_per_push < env_steps_left
 
-    def open(self, safe: int) -> Tickets:
+    def open(self, safe: int, others: int = 0) -> Tickets:
         """One more closure, with a ticket for each of its pushes.
 
         Args:
             safe: pushes of lower numbers are in a snapshot.
+            others: workers that go on where whoever gets it cannot be used.
         """
         first, pushes = self._next_ticket, self._length.pushes
         if not self._is_said:
             pushes = min(pushes, self._most_pushes)
         self._next_ticket += pushes
         self._pushes[first] = pushes
-        return Tickets(first, next(iter(self._pushes)), pushes, safe)
+        return Tickets(first, next(iter(self._pushes)), pushes, safe, others)
 
     def close(self, first: int) -> None:
         """The closure of this first ticket has ended."""

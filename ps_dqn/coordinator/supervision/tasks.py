@@ -110,6 +110,11 @@ class Tasks:
         return self._cluster.last_words(Task("worker", worker))
 
     @property
+    def others(self) -> int:
+        """How many workers go on where one that has not contributed yet cannot be used."""
+        return len(self._reporting) if self.num_workers > 1 else 0
+
+    @property
     def workers_reporting(self) -> int:
         """How many workers contribute."""
         return len(self._reporting)

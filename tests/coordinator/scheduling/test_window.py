@@ -115,14 +115,14 @@ def test_each_worker_has_closures_on_their_way(
 
 def test_every_push_has_a_ticket_of_its_own() -> None:
     window = Window(Config.from_values({}), num_workers=2)
-    assert window.open(safe=3) == (1, 1, 4, 3)
+    assert window.open(safe=3) == (1, 1, 4, 3, 0)
     window.measure(took(0.1))
-    assert window.open(safe=3) == (5, 1, 2, 3)
-    assert window.open(safe=3) == (7, 1, 2, 3)
+    assert window.open(safe=3, others=1) == (5, 1, 2, 3, 1)
+    assert window.open(safe=3) == (7, 1, 2, 3, 0)
     window.close(5)
-    assert window.open(safe=3) == (9, 1, 2, 3)
+    assert window.open(safe=3) == (9, 1, 2, 3, 0)
     window.close(1)
-    assert window.open(safe=3) == (11, 7, 2, 3), "the oldest that has not ended"
+    assert window.open(safe=3) == (11, 7, 2, 3, 0), "the oldest that has not ended"
 
 
 def test_no_closure_begins_where_those_on_their_way_make_all_steps_that_are_left() -> None:
