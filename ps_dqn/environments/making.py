@@ -193,10 +193,7 @@ def _make(
     if form == own_form.ALE and needs_stacks:
         if "stack_num" not in kwargs:
             return _make(config, num_envs, {**kwargs, "stack_num": config.frame_stack}, folder)
-        raise UsageError(
-            f"--frame_stack={config.frame_stack}: {config.env_id} stacks {kwargs['stack_num']} "
-            f"frames by itself (--env_kwargs, stack_num): say the same number, or leave one out"
-        )
+        own_form.refuse_other_stacks(config, kwargs["stack_num"], observations.shape)
     if form is not None and not is_array:
         own_form.refuse_to_leave(config, made_of, kwargs)
         form = None

@@ -46,6 +46,28 @@ def check_wrappers(config: Environment, wrappers: named.Wrappers, form: Any) -> 
     )
 
 
+def refuse_other_stacks(config: Environment, frames: int, shape: Any) -> None:
+    """Refuses other stacks than `--frame_stack` of a form that stacks by itself.
+
+    Args:
+        config: which environment.
+        frames: how many it stacks.
+        shape: of its observations.
+
+    Raises:
+        UsageError: always.
+    """
+    where = f"--frame_stack={config.frame_stack}: {config.env_id} stacks {frames} frames by itself"
+    if frames != config.frame_stack:
+        raise UsageError(
+            f"{where} (--env_kwargs, stack_num): say the same number, or leave one out"
+        )
+    raise UsageError(
+        f"{where}, and its observations have the shape {shape} with --env_wrappers="
+        f"{config.env_wrappers}: leave out --frame_stack"
+    )
+
+
 def refuse_to_leave(config: Environment, made_of: str | EnvSpec, kwargs: dict[str, Any]) -> None:
     """Refuses to make arrays of observations where single environments are something else.
 

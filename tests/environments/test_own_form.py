@@ -17,6 +17,7 @@ from ps_dqn.errors import UsageError
 DOUBLED, PAYING = "support.wrapped:Doubled", "support.paying_env:Paying"
 DOUBLED_VECTOR = "support.wrapped_vectors:DoubledVector"
 HALF = "support.wrapped_vectors:HalfAsHigh"
+LAST = "support.wrapped_vectors:FramesLast"
 ATARI = {"env_id": "ALE/Pong-v5"}
 SETTINGS = json.dumps({"noop_max": 30})
 Open = Callable[..., Environments]
@@ -91,6 +92,14 @@ def test_ales_own_form_does_not_stack_stacks() -> None:
     assert refused(**ATARI, frame_stack=2, env_kwargs='{"stack_num": 3}') == (
         "--frame_stack=2: ALE/Pong-v5 stacks 3 frames by itself (--env_kwargs, stack_num): say the "
         "same number, or leave one out"
+    )
+
+
+def test_stacks_that_a_wrapper_has_changed_are_refused() -> None:
+    pytest.importorskip("ale_py")
+    assert refused(**ATARI, frame_stack=4, env_wrappers=LAST) == (
+        f"--frame_stack=4: ALE/Pong-v5 stacks 4 frames by itself, and its observations have the "
+        f"shape (84, 84, 4) with --env_wrappers={LAST}: leave out --frame_stack"
     )
 
 

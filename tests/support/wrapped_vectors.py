@@ -40,3 +40,17 @@ class FailsAround(gymnasium.vector.VectorWrapper):
 
     def __init__(self, env: gymnasium.vector.VectorEnv):
         raise ValueError("no such vector")
+
+
+class FramesLast(gymnasium.vector.VectorWrapper):
+    """Its stacks of images are [height, width, frames]."""
+
+    def __init__(self, env: gymnasium.vector.VectorEnv):
+        """Moves the frames' axis."""
+        super().__init__(env)
+        space = env.single_observation_space
+        shape = (*space.shape[1:], space.shape[0])
+        self.single_observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self.observation_space = gymnasium.vector.utils.batch_space(
+            self.single_observation_space, env.num_envs
+        )
