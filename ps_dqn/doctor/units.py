@@ -34,7 +34,7 @@ def dormant_share(config: Config, checkpoint: Checkpoint) -> float:
     environment = environments.describe(config.environment)
     network = networks.build(config.network, config.value, environment, config.run.seed)
     explores = dataclasses.replace(config.run, eval_epsilon=EPSILON)
-    evaluation = Evaluation(dataclasses.replace(config, run=explores), EPISODES)
+    evaluation = Evaluation(dataclasses.replace(config, run=explores), EPISODES, goes_on=True)
     parameters = tf.constant(checkpoint.state.online)
     activity = _Activity()
     playing = evaluation.begin(_SEED)

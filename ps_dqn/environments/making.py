@@ -25,6 +25,7 @@ from ps_dqn.environments import (
 )
 from ps_dqn.environments.first_steps import Looks
 from ps_dqn.environments.guard import Guard
+from ps_dqn.environments.once import OneEpisode
 from ps_dqn.environments.specification import EnvironmentSpec
 from ps_dqn.environments.stacked import StackedVector
 from ps_dqn.errors import UsageError, needs_extra
@@ -105,13 +106,16 @@ def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
         return with_masks(config, spec, infos, env.num_envs)
 
 
-def make_vector(config: Environment, num_envs: int, folder: str | None = None) -> VectorEnv:
+def make_vector(
+    config: Environment, num_envs: int, folder: str | None = None, once: bool = False
+) -> VectorEnv:
     """Makes environments that are stepped together.
 
     Args:
         config: which.
         num_envs: how many.
         folder: where their failures are written down; None: they are raised.
+        once: single environments rest after an episode; own vector forms go on all the same.
 
     Raises:
         UsageError: they cannot be made, or a DQN cannot act in them.
@@ -120,7 +124,7 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
     if config.env_module:
         user_code.import_module(f"--env_module={config.env_module}", config.env_module)
     try:
-        env = _make(config, num_envs, kwargs, folder)
+        env = _make(config, num_envs, kwargs, folder, once)
     except UsageError:
         raise
     except user_code.FAILURES as error:  # whatever an environment's own code raises
@@ -158,7 +162,7 @@ def make_vector(config: Environment, num_envs: int, folder: str | None = None) -
 
 
 def _make(
-    config: Environment, num_envs: int, kwargs: dict[str, Any], folder: str | None
+    config: Environment, num_envs: int, kwargs: dict[str, Any], folder: str | None, once: bool
 ) -> VectorEnv:
     """An environment's own vector form, or single environments, with what they lack around them.
 
@@ -192,7 +196,8 @@ def _make(
     needs_stacks = _needs_stacks(config, observations)
     if form == own_form.ALE and needs_stacks:
         if "stack_num" not in kwargs:
-            return _make(config, num_envs, {**kwargs, "stack_num": config.frame_stack}, folder)
+            kwargs = {**kwargs, "stack_num": config.frame_stack}
+            return _make(config, num_envs, kwargs, folder, once)
         own_form.refuse_other_stacks(config, kwargs["stack_num"], observations.shape)
     if form is not None and not is_array:
         own_form.refuse_to_leave(config, made_of, kwargs)
@@ -215,6 +220,8 @@ def _make(
             "branching": config.branching,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
+    if once:
+        wrappers.append(OneEpisode)
     env: VectorEnv = gymnasium.make_vec(
         made_of,
         num_envs,

@@ -88,18 +88,19 @@ class Environments:
     have no single environments, rows are not real from the failure to the episode's end.
     """
 
-    def __init__(self, config: Environment, num_envs: int, folder: str = ""):
+    def __init__(self, config: Environment, num_envs: int, folder: str = "", once: bool = False):
         """Makes E = `num_envs` environments.
 
         Args:
             config: which.
             num_envs: how many.
             folder: where failures are written down.
+            once: one episode of each is wanted for a reset; what comes after it is nothing.
 
         Raises:
             UsageError: they cannot be made, or a DQN cannot act in them.
         """
-        self._make = functools.partial(making.make_vector, config, num_envs, folder)
+        self._make = functools.partial(making.make_vector, config, num_envs, folder, once)
         self._timeout = config.env_timeout
         self._env = self._within_time(self._make)
         self._mode = self._env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)

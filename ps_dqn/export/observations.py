@@ -42,7 +42,7 @@ def play(config: Config, network: QNetwork, parameters: np.ndarray, count: int) 
         UsageError: the environment cannot be made.
     """
     run = dataclasses.replace(config.run, eval_epsilon=EPSILON)
-    evaluation = Evaluation(dataclasses.replace(config, run=run), EPISODES)
+    evaluation = Evaluation(dataclasses.replace(config, run=run), EPISODES, goes_on=True)
     act = tf.function(network.act, autograph=False)
     found: list[Met] = []
     seed, playing = 0, evaluation.begin(0)

@@ -23,8 +23,8 @@ Judge = Callable[..., Evaluation]
 def judged() -> Iterator[Judge]:
     made: list[Evaluation] = []
 
-    def make(episodes: int, **values: Any) -> Evaluation:
-        made.append(Evaluation(Config.from_values(SMALL | values), episodes))
+    def make(episodes: int, goes_on: bool = False, **values: Any) -> Evaluation:
+        made.append(Evaluation(Config.from_values(SMALL | values), episodes, goes_on))
         return made[-1]
 
     yield make
@@ -49,12 +49,15 @@ def play(evaluation: Evaluation, seed: int = 0, action: int = 1) -> tuple[list[f
 LONGER: dict[str, Any] = {"env_kwargs": '{"longer": true}'}
 
 
-def test_only_first_episodes_count_in_evaluations(judged: Judge) -> None:
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_only_first_episodes_count_in_evaluations(judged: Judge, goes_on: bool) -> None:
     # Environment i's episodes last 4 + i steps: while the last one still plays, the first has
-    # begun its next episode, whose rewards must not count.
-    returns, steps = play(judged(4, **LONGER), action=2)
-    assert returns == [8, 10, 12, 14]
-    assert steps == 7
+    # begun its next episode, whose rewards must not count, or rests.
+    evaluation = judged(4, goes_on, **LONGER)
+    for _ in range(2):
+        returns, steps = play(evaluation, action=2)
+        assert returns == [8, 10, 12, 14]
+        assert steps == 7
 
 
 def test_what_fails_after_its_episode_changes_no_score(judged: Judge) -> None:

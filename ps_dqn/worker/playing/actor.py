@@ -233,9 +233,18 @@ class Actor:
 class Evaluation:
     """Plays one episode in each of its environments."""
 
-    def __init__(self, config: Config, episodes: int):
+    def __init__(self, config: Config, episodes: int, goes_on: bool = False):
+        """Makes the environments.
+
+        Args:
+            config: the experiment.
+            episodes: how many are played side by side.
+            goes_on: others follow those that end before the last one, which count for nothing; for
+                whoever looks at what is observed.
+        """
         self._state_size = config.state_size
-        self.environments = Environments(config.environment.in_evaluations, episodes)
+        evaluated = config.environment.in_evaluations
+        self.environments = Environments(evaluated, episodes, once=not goes_on)
         self._epsilon = config.run.eval_epsilon
         self._reward_clip = config.learning.reward_clip
         self._max_steps = config.run.max_eval_steps
