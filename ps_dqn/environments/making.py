@@ -222,6 +222,8 @@ def _make(
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
     if once:
         wrappers.append(OneEpisode)
+    # No copies of observations: `Environments` makes its own.
+    kwargs = {**kwargs, "vector_kwargs": {"copy": False, **kwargs.get("vector_kwargs", {})}}
     env: VectorEnv = gymnasium.make_vec(
         made_of,
         num_envs,

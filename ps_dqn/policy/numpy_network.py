@@ -10,6 +10,7 @@ Of weights most of which are zero it may have the others alone (`dense/kernel`),
 Shapes: B observations, A actions.
 """
 
+import functools
 import json
 from typing import Any
 
@@ -23,9 +24,18 @@ def _dense(weights: dict[str, Array], x: Array) -> Array:
 
 
 def _layer_norm(weights: dict[str, Array], x: Array, epsilon: float) -> Array:
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = np.square(centred).mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(variance + epsilon) * weights["gamma"] + weights["beta"]
+    mean = _mean_of(x.shape[-1])
+    centred = x - x @ mean
+    centred /= np.sqrt(np.square(centred) @ mean + epsilon)
+    centred *= weights["gamma"]
+    centred += weights["beta"]
+    return centred
+
+
+@functools.lru_cache(maxsize=16)
+def _mean_of(size: int) -> Array:
+    """A product with it is the mean, of few numbers several times as fast as by NumPy's own."""
+    return np.full((size, 1), 1 / size, np.float32)
 
 
 def _activation(weights: dict[str, Array], x: Array, activation: str) -> Array:
