@@ -10,6 +10,7 @@ from support.four_numbers import (
     RECURRENT,
     SEED,
     SMALL,
+    STATE,
     TARGET,
     bonus,
     close,
@@ -116,7 +117,7 @@ def test_weights_scale_what_each_item_adds_to_the_gradient(kind: str, is_recurre
 def test_all_minibatches_are_prepared_as_each_alone(state: dict[str, Any]) -> None:
     rng = np.random.default_rng(2)
     batch = random_sequences(rng) if state else random_transitions(rng)
-    source = squared_source(len(state) and 1, **state, **MODES["munchausen"])
+    source = squared_source(STATE if state else 0, **state, **MODES["munchausen"])
     together = source.prepare(single(TARGET), tensors(batch), SEED)
     assert isinstance(together, Bootstrap)
     for index in range(len(batch.actions)):

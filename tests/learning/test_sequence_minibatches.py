@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from support.four_numbers import (
+    LAST,
     MODES,
     ONLINE,
     RECURRENT,
     SIZES,
+    STATE,
     TARGET,
     bonus,
     changed,
@@ -24,12 +26,13 @@ from ps_dqn.replay.batch import Sequences
 
 def memories(w: np.ndarray, frozen: np.ndarray, batch: Sequences, item: int) -> list[float]:
     """What the network holds after each row of one sequence; `frozen` serves the burn-in."""
-    h, held = float(batch.states[item, 0]), []
-    for row, (x, begins) in enumerate(
-        zip(batch.observations[item], batch.starts[item], strict=True)
-    ):
+    (h, *last), held = batch.states[item].astype(np.float64), []
+    for row, x in enumerate(batch.observations[item]):
         keep, add = (frozen if row < SIZES["burn_in"] else w)[:2]
-        h = keep * (0.0 if begins else h) + add * float(x[0])
+        if batch.starts[item, row]:
+            h, last = 0.0, [0.0, 0.0]
+        h = keep * h + add * float(x[0] + LAST @ last)
+        last = [batch.actions[item, row] + 1, batch.rewards[item, row]]
         held.append(h)
     return held
 
@@ -59,7 +62,7 @@ def test_sequences_against_a_reference(mode: str, index: int) -> None:
     batch = random_sequences(np.random.default_rng(7))
     assert batch.starts[..., :3].any(), "within the burn-in"
     assert batch.starts[..., 4:].any()
-    found, gradient = learn(squared_source(1, **RECURRENT, **MODES[mode]), batch, index)
+    found, gradient = learn(squared_source(STATE, **RECURRENT, **MODES[mode]), batch, index)
     minibatch = one(batch, index)
 
     def loss(w: np.ndarray) -> float:
@@ -80,9 +83,11 @@ def test_sequences_against_a_reference(mode: str, index: int) -> None:
 def test_the_stored_state_and_the_burn_in_matter_until_an_episode_begins() -> None:
     batch = random_sequences(np.random.default_rng(7))
     batch = batch._replace(starts=np.zeros_like(batch.starts))
-    source = squared_source(1, **RECURRENT)
+    source = squared_source(STATE, **RECURRENT)
     loss, gradient = learn(source, batch, 0)
-    for name, index in (("states", (0, 0, 0)), ("observations", (0, 0, 1, 0))):
+    past = [("observations", (0, 0, 1, 0)), ("actions", (0, 0, 1)), ("rewards", (0, 0, 1))]
+    past += [("states", (0, 0, number)) for number in range(STATE)]
+    for name, index in past:
         other_loss, other_gradient = learn(source, changed(batch, name, index, 3.0), 0)
         assert abs(float(other_loss.loss - loss.loss)) > 1e-3
         assert np.abs(other_gradient - gradient).max() > 1e-3
@@ -90,7 +95,7 @@ def test_the_stored_state_and_the_burn_in_matter_until_an_episode_begins() -> No
     for row in (2, 3):
         begun = changed(batch, "starts", (slice(None), slice(None), row), True)
         loss, gradient = learn(source, begun, 0)
-        for name, index in (("states", (0, 0, 0)), ("observations", (0, 0, 1, 0))):
+        for name, index in past:
             other_loss, other_gradient = learn(source, changed(begun, name, index, 3.0), 0)
             assert float(other_loss.loss) == float(loss.loss)
             assert (other_gradient == gradient).all()
@@ -98,29 +103,31 @@ def test_the_stored_state_and_the_burn_in_matter_until_an_episode_begins() -> No
 
 def test_a_burn_in_is_a_stored_state_found_by_the_same_parameters() -> None:
     batch = random_sequences(np.random.default_rng(7))
-    source = squared_source(1, **RECURRENT)
+    source = squared_source(STATE, **RECURRENT)
     found, gradient = learn(source, batch, 1, target=ONLINE)
     held = [memories(ONLINE, ONLINE, one(batch, 1), item)[2] for item in range(3)]
+    last = np.array([held, batch.actions[1, :, 2] + 1, batch.rewards[1, :, 2]])
     later = batch._replace(
         observations=batch.observations[:, :, 3:],
         starts=batch.starts[:, :, 3:],
         actions=batch.actions[:, :, 3:],
         rewards=batch.rewards[:, :, 3:],
-        states=np.array([[[0.0]] * 3, [[h] for h in held]], np.float32),
+        states=np.stack([np.zeros((3, STATE)), last.T]).astype(np.float32),
         bootstraps=batch.bootstraps - 3,
     )
-    without = squared_source(1, **RECURRENT | {"burn_in": 0})
+    without = squared_source(STATE, **RECURRENT | {"burn_in": 0})
     expected, expected_gradient = learn(without, later, 1, target=ONLINE)
     assert float(found.loss) == close(float(expected.loss))
     assert gradient == close(expected_gradient)
 
 
 def test_steps_of_weight_zero_leave_neither_gradient_nor_priority() -> None:
-    batch = random_sequences(np.random.default_rng(7))
-    source = squared_source(1, **RECURRENT)
+    row, after = (0, 1, SIZES["burn_in"] + 1), (0, 1, SIZES["burn_in"] + 2)
+    # An episode begins after a row that is no transition, so nobody remembers what was done in it.
+    batch = changed(random_sequences(np.random.default_rng(7)), "starts", after, True)
+    source = squared_source(STATE, **RECURRENT)
     found, gradient = learn(source, batch, 0)
     other = changed(batch, "returns", (0, 1, 1), 50.0)
-    row = (0, 1, SIZES["burn_in"] + 1)
     other = changed(other, "actions", row, 1 - batch.actions[row])
     same, same_gradient = learn(source, other, 0)
     assert (same_gradient == gradient).all()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.four_numbers import RECURRENT, one, random_sequences, squared_source
+from support.four_numbers import RECURRENT, STATE, one, random_sequences, squared_source
 from support.products import close
 
 from ps_dqn.config import Config
@@ -125,7 +125,7 @@ def test_some_actions_are_greedy_and_some_are_not() -> None:
 
 
 def test_an_episode_goes_on_where_the_next_row_is_learned_from() -> None:
-    source = squared_source(1, **{**RECURRENT, "recurrent_size": 1, "n_step": 1, "traces": "peng"})
+    source = squared_source(STATE, **RECURRENT | {"n_step": 1, "traces": "peng"})
     batch = one(random_sequences(np.random.default_rng(7)), 0)
     weights = np.array([[0.5, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 0.1]], np.float32)
     found = source._continues(batch._replace(weights=tf.constant(weights)))

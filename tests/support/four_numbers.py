@@ -1,7 +1,9 @@
 """Sources of minibatches on a recurrent network of four numbers, and slow references in NumPy.
 
 The network's parameters are how much of its memory it keeps, what an observation adds to it, and
-the weights of two actions: h ← keep·h + add·x, Q(a) = weight_a·h. Without memory h = add·x.
+the weights of two actions: h ← keep·h + add·x, Q(a) = weight_a·h. Without memory h = add·x. Along
+sequences x has a share of the last action, counted from 1, and of what it paid, each 0 where an
+episode begins; the state is h and both of them.
 """
 
 from collections.abc import Callable
@@ -20,6 +22,9 @@ SEED, EPSILON = np.array([5, 6], np.int32), np.float32(0.3)
 # keep, add, weight of action 0, weight of action 1
 ONLINE = np.array([0.7, 0.9, 1.2, -0.8])
 TARGET = np.array([0.5, 1.1, -0.6, 0.9])
+# How much of the last action and of its reward the memory reads beside an observation.
+LAST = np.array([0.4, 0.3])
+STATE = 3  # numbers of it
 SMALL = {"num_envs_per_worker": 1, "update_period": 1, "double_dqn": False}
 
 MODES: dict[str, dict[str, Any]] = {
@@ -55,8 +60,10 @@ class Memory:
         rows = []
         for i in range(observations.shape[1]):
             state = tf.where(starts[:, i, None], 0.0, state)
-            state = parameters[0] * state + parameters[1] * observations[:, i]
-            rows.append(state)
+            x = observations[:, i] + tf.reduce_sum(state[:, 1:] * LAST, axis=1, keepdims=True)
+            rows.append(parameters[0] * state[:, :1] + parameters[1] * x)
+            last = tf.stack([tf.cast(actions[:, i] + 1, tf.float32), rewards[:, i]], axis=1)
+            state = tf.concat([rows[-1], last], axis=1)
         return tf.stack(rows, axis=1), state
 
     def outputs(self, parameters: Any, features: Any, noise: Any = None) -> tf.Tensor:
@@ -149,7 +156,7 @@ def random_sequences(rng: np.random.Generator) -> Sequences:
     return Sequences(
         rng.normal(size=(*shape, rows, 1)).astype(np.float32),
         rng.random((*shape, rows)) < 0.2,
-        rng.normal(size=(*shape, 1)).astype(np.float32),
+        rng.normal(size=(*shape, STATE)).astype(np.float32),
         np.ones((*shape, rows, 0), np.bool_),
         rng.integers(2, size=(*shape, rows)).astype(np.int32),
         rng.normal(size=(*shape, rows)).astype(np.float32),
