@@ -1,5 +1,7 @@
 """Sequences become losses: burn-in, stored state, and priorities."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from support.four_numbers import (
@@ -37,32 +39,68 @@ def memories(w: np.ndarray, frozen: np.ndarray, batch: Sequences, item: int) -> 
     return held
 
 
+# λ of traces, which are for one-step targets.
+LAMBDA = 0.8
+TRACED: dict[str, dict[str, Any]] = {
+    name: {"traces": name.split()[-1], "sequence_lambda": LAMBDA, "double_dqn": "double" in name}
+    for name in ("peng", "double peng", "retrace", "double retrace")
+}
+
+
+def carried(
+    mode: str, batch: Sequences, item: int, targets: list[float], after: list[tuple[float, int]]
+) -> list[float]:
+    """One-step targets of a sequence and the errors of later steps, as Munos et al. 2016 sum them.
+
+    An error counts as far as the episode goes on from step to step, and with Retrace as far as each
+    action is greedy. `after` has the value of what each step led to, and which action is greedy
+    there.
+    """
+    found = list(targets)
+    for t in range(len(found)):
+        share = 1.0
+        for k in range(t + 1, len(found)):
+            value, greedy = after[k - 1]
+            share *= batch.discounts[item, k - 1] * LAMBDA * (batch.weights[item, k] > 0)
+            if "retrace" in mode:
+                share *= batch.actions[item, SIZES["burn_in"] + k] == greedy
+            found[t] += share * (targets[k] - value)
+    return found
+
+
 def reference_errors(w: np.ndarray, batch: Sequences, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """Target less value, [3, 4], and values, of sequences; the targets are ONLINE's."""
     errors, values = np.zeros((2, 3, 4))
     for item in range(3):
         held = memories(w, ONLINE, batch, item)
         frozen, other = (memories(each, each, batch, item) for each in (ONLINE, TARGET))
+        targets: list[float] = []
+        after: list[tuple[float, int]] = []
         for t in range(4):
             row, end = SIZES["burn_in"] + t, batch.bootstraps[item, t]
             action = batch.actions[item, row]
-            after = other[end] * TARGET[2:]
-            target = batch.discounts[item, t] * next_value(mode, after, frozen[end] * ONLINE[2:])
-            target += batch.returns[item, t]
+            of_target, of_online = other[end] * TARGET[2:], frozen[end] * ONLINE[2:]
+            value = next_value(mode, of_target, of_online)
+            after.append((value, int(np.argmax(of_online if "double" in mode else of_target))))
+            targets.append(batch.returns[item, t] + batch.discounts[item, t] * value)
             if mode == "munchausen":
-                target += bonus(other[row] * TARGET[2:], action)
+                targets[t] += bonus(other[row] * TARGET[2:], action)
             values[item, t] = held[row] * w[2 + action]
-            errors[item, t] = target - values[item, t]
+        if mode in TRACED:
+            targets = carried(mode, batch, item, targets, after)
+        errors[item] = targets - values[item]
     return errors, values
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [*MODES, *TRACED])
 @pytest.mark.parametrize("index", [0, 1])
 def test_sequences_against_a_reference(mode: str, index: int) -> None:
-    batch = random_sequences(np.random.default_rng(7))
+    sizes = {"n_step": 1} if mode in TRACED else {}
+    batch = random_sequences(np.random.default_rng(7), **sizes)
     assert batch.starts[..., :3].any(), "within the burn-in"
     assert batch.starts[..., 4:].any()
-    found, gradient = learn(squared_source(STATE, **RECURRENT, **MODES[mode]), batch, index)
+    options = RECURRENT | sizes | (MODES | TRACED)[mode]
+    found, gradient = learn(squared_source(STATE, **options), batch, index)
     minibatch = one(batch, index)
 
     def loss(w: np.ndarray) -> float:

@@ -145,9 +145,9 @@ def next_value(mode: str, target: np.ndarray, online: np.ndarray) -> float:
     return 0.7 * greedy + 0.3 * target.mean() if "expected" in mode else greedy
 
 
-def random_sequences(rng: np.random.Generator) -> Sequences:
+def random_sequences(rng: np.random.Generator, n_step: int = SIZES["n_step"]) -> Sequences:
     """Two minibatches of three sequences; episodes begin anywhere, one row is no transition."""
-    burn_in, steps, n_step = SIZES.values()
+    burn_in, steps = SIZES["burn_in"], SIZES["sequence_length"]
     shape, rows = (2, 3), burn_in + steps + n_step
     lengths = rng.integers(1, n_step + 1, (*shape, steps))
     weights = rng.uniform(0.2, 1, (*shape, steps))
