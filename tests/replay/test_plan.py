@@ -22,6 +22,7 @@ from ps_dqn.replay.samplers import Recent, Uniform
 
 IMAGE = EnvironmentSpec((4, 20, 20), np.dtype(np.uint8), 3, None)
 VECTOR = EnvironmentSpec((4,), np.dtype(np.float32), 2, None)
+MASKED = EnvironmentSpec((4,), np.dtype(np.float32), 9, None, has_masks=True)
 ENVS = 16
 
 
@@ -75,6 +76,7 @@ MEMORY = {"replay_memory": "1MB", "min_replay_size": 100}
         (VECTOR, {"replay": "prioritized", "recurrent_size": 8}),
         (IMAGE, {}),
         (IMAGE, {"frame_stack": 4}),
+        (MASKED, {}),
     ],
     ids=str,
 )

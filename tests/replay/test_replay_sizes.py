@@ -27,6 +27,10 @@ CASES = {
         Contents(5, 16, prioritized=True, announced=True),
         {"observation_shape": (4,), "observation_dtype": np.float32},
     ),
+    "masks": (  # nine truth values are two bytes
+        Contents(3, 16, mask_bytes=2),
+        {"observation_shape": (4,), "observation_dtype": np.float32, "mask_size": 9},
+    ),
     "frames": (Contents(3, 30, 4), {"observation_shape": (4, 5, 6), "frame_stack": 4}),
     "in files": (Contents(3, 120, persistent=True), {"observation_shape": (4, 5, 6)}),
     "sequences": (
