@@ -12,7 +12,7 @@ from support.documented import SHORT, Shown
 from support.programs import environment_of_python
 
 # What makes each command short.
-MORE = {"train": SHORT, "sweep": SHORT, "distill": ("--env_steps=500",)}
+MORE = {"train": SHORT, "sweep": (*SHORT, "--seeds=2"), "distill": ("--env_steps=500",)}
 MORE |= {"evaluate": ("--episodes=2",), "watch": ("--episodes=1",)}
 # Runs that the documents have from elsewhere.
 RUNS = re.compile(r"^(cart|runs/…|runs/my_run|runs/CartPole-v1-[0-9-]+)$")
