@@ -1,9 +1,8 @@
-"""Whole runs as processes: how they are stopped, and what they do when their tasks die."""
+"""Whole runs as processes: what they say, and how they are stopped."""
 
 import json
 import os
 import pathlib
-import re
 import signal
 import sys
 
@@ -24,12 +23,6 @@ def _coordinator(processes: Processes, folder: pathlib.Path, *flags: str) -> Run
 
 def _checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
     return list((folder / "checkpoints").glob("updates-*.npz"))
-
-
-def _env_steps(line: str) -> int:
-    found = re.search(r"env_steps +([\d,]+)", line)
-    assert found, line
-    return int(found[1].replace(",", ""))
 
 
 def test_terminal_has_only_our_own_lines(processes: Processes, tmp_path: pathlib.Path) -> None:
@@ -141,64 +134,3 @@ def test_interrupt_at_start_up_leaves_neither_a_process_nor_an_empty_folder(
         f"nothing was learned yet: {folder} is removed",
     ]
     assert not folder.exists()
-
-
-@pytest.mark.slow
-def test_killed_worker_is_replaced_and_the_run_finishes(
-    processes: Processes, tmp_path: pathlib.Path
-) -> None:
-    total = 150_000  # takes seconds more than noticing a dead worker
-    running = _coordinator(
-        processes,
-        tmp_path,
-        "--target_return=inf",
-        f"--total_env_steps={total}",
-        "--log_interval=0.5",
-        "--num_workers=2",
-        "--eval_episodes=2",
-    )
-    reached = _env_steps(running.trains())
-    assert reached < total / 2
-    log = tmp_path / "logs" / "worker-0.log"
-    worker = processes.writing_to(log)
-    assert worker
-
-    os.kill(worker, signal.SIGKILL)
-
-    said = running.line_with("started again")
-    assert said == "worker 0 was killed by SIGKILL; started again (1 of 5)"
-    replacement = real.until(lambda: processes.writing_to(log), 180, "the new worker")
-    assert replacement != worker
-    assert running.ended(600) == 0, running.text
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["reason"] == "finished"
-    assert summary["env_steps"] >= total
-    processes.all_gone(1)
-
-
-@pytest.mark.slow
-def test_killed_parameter_server_is_started_again_and_the_run_finishes(
-    processes: Processes, tmp_path: pathlib.Path
-) -> None:
-    running = _coordinator(
-        processes,
-        tmp_path,
-        *("--target_return=inf", "--total_env_steps=100000", "--log_interval=0.5"),
-        *("--eval_episodes=2", "--checkpoint_period=0.5"),
-    )
-    running.trains()
-    real.until(lambda: _checkpoints(tmp_path), 180, "a checkpoint")
-    server = processes.writing_to(tmp_path / "logs" / "ps-0.log")
-    assert server
-
-    os.kill(server, signal.SIGKILL)
-
-    said = running.line_with("connecting anew")
-    assert said == (
-        "parameter server 0 was killed by SIGKILL; started again (1 of 5); connecting anew"
-    )
-    assert running.ended(600) == 0, running.text
-    assert running.count("none is missing") == 1
-    assert json.loads((tmp_path / "summary.json").read_text())["reason"] == "finished"
-    assert "Traceback" not in running.text
-    processes.all_gone(1)
