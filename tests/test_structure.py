@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from support.branches import branches_on_a_kind
 from support.programs import ROOT
 
 # Folders of the top level that are imported as parts of ps_dqn, by links in it.
@@ -52,6 +53,9 @@ FLOORS = (
     {"api", "coordinator", "doctor", "evaluator", "export", "plot"},
     {"distill", "sweep"},
 )
+# What every run goes through, whoever collects, learns, and holds parameters and experience: kinds
+# of these are behind interfaces, and whoever makes one tells them apart (`stores`, `make_part`).
+FOR_ALL = ("coordinator/loop.py", "coordinator/run.py", "worker/graph/closures.py")
 # Commands and what needs nothing of the project.
 APART = MODULE_COMMANDS | ENTRY | {"minatar_games"}
 
@@ -182,6 +186,28 @@ def test_only_commands_import_flags() -> None:
     commands |= {dotted(path) for path in sources("ps_dqn") if room(path) == "api"}
     assert "ps_dqn.coordinator.__main__" in importing
     assert importing <= commands
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "rows = self._replay.ledgers() if self._replay else []",
+        "text = errors() or (replay and replay.errors())",
+        "if replay.num_servers: say(held)",
+        "if config.topology.is_shared: pass",
+        "forgets = not config.topology.is_shared",
+        "match config.value.algorithm:\n    case 'a3c': pass",
+        "[each for each in notes if self._replay is not None]",
+    ],
+)
+def test_the_reader_of_branches_sees_them_all(source: str) -> None:
+    assert branches_on_a_kind(source)
+    assert not branches_on_a_kind("cause = store.errors() or replay.errors()")
+
+
+@pytest.mark.parametrize("name", FOR_ALL)
+def test_what_all_runs_go_through_asks_for_no_kind_of_run(name: str) -> None:
+    assert branches_on_a_kind((ROOT / "ps_dqn" / name).read_text()) == []
 
 
 def test_nobody_imports_a_command() -> None:

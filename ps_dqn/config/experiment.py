@@ -88,6 +88,15 @@ class Config(Topics):
         return self.faults.snapshot_period > 0 and self.parameter_server.has_servers
 
     @property
+    def forgets_experience(self) -> bool:
+        """Whether experience is in the memory of workers alone, so that it ends with them.
+
+        A rollout is of the moment. Replay servers say themselves what they have kept.
+        """
+        is_kept = self.replay.replay_files or self.topology.is_shared
+        return self.replay.replay != "rollout" and not is_kept
+
+    @property
     def state_size(self) -> int:
         """Numbers of the recurrent state of one environment; 0 without one.
 

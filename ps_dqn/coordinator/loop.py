@@ -50,6 +50,7 @@ class Training:
         config: Config,
         target_return: float,
         store: Store,
+        replay: ReplayStore,
         closures: Closures,
         schedule: Schedule,
         tasks: Tasks,
@@ -58,7 +59,6 @@ class Training:
         first_ticket: int = 1,
         films: Films | None = None,
         hear_updates: Callable[[int], None] = lambda _: None,
-        replay: ReplayStore | None = None,
     ):
         self._config, self._target_return = config, target_return
         self._store, self._replay = store, replay
@@ -134,7 +134,7 @@ class Training:
                 self._saving.best_return,
                 self._progress.session.ledger.rows(),
                 self._store.ledgers(),
-                self._replay.ledgers() if self._replay else [],
+                self._replay.ledgers(),
             )
 
     def _fill_window(self) -> None:
@@ -210,7 +210,7 @@ class Training:
         try:
             failures.check_error(error)
         except WorkerError:
-            cause = self._store.errors() or (self._replay.errors() if self._replay else "")
+            cause = self._store.errors() or self._replay.errors()
             if cause:
                 raise WorkerError(f"Python hosted in a task failed:\n{cause}") from None
             raise
@@ -275,8 +275,8 @@ class Training:
 
     def _write_train_row(self) -> None:
         now = self.seconds
-        replay = self._replay.ledgers() if self._replay else []
-        self._observer.trained(self._progress, self._store.ledgers(), now, replay)
+        ledgers = self._replay.ledgers()
+        self._observer.trained(self._progress, self._store.ledgers(), now, ledgers)
         self._progress.interval = Interval(now)
 
     def _tick(self) -> None:

@@ -74,7 +74,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     with stages.stage("tracing what workers will run", context.say):
         saved = resumed.state if resumed is not None else None
         loss_scale = context.snapshots.first_loss_scale(config.precision, state, saved)
-        closures = Closures(config, environment, store, network, acts, run_id, replay, loss_scale)
+        closures = Closures(config, environment, store, replay, network, acts, run_id, loss_scale)
     is_synchronous = config.parameter_server.is_synchronous
     present = connected.members.present
     absent = sorted(set(range(num_workers)) - present)
@@ -90,8 +90,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     lost = context.history.recovered(recovered, counters)
     if state is not None:
         context.say(_resumption(config, state, resumed, recovered, lost))
-        if replay.num_servers:
-            context.say(f"replay servers have {held:,} rows")
+        for line in replay.describe(held):
+            context.say(line)
     elif context.history.was_lost:
         context.say(f"no checkpoint was saved yet: training begins anew, {lost:,} updates are lost")
     if recovered.again:
@@ -110,6 +110,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         config,
         _target_return(config, environment),
         store,
+        replay,
         closures,
         schedule,
         Tasks(
@@ -131,7 +132,6 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         recovered.first_ticket,
         films,
         context.profiles.hear,
-        replay,
     )
     if absent:
         context.say(f"training begins without {_listed(absent)}")
@@ -254,9 +254,8 @@ def _resumption(
     counters = state.counters
     where = f"{counters.env_steps:,} env steps, {counters.updates:,} updates"
     if resumed is not None and state is resumed.state:
-        forgets = config.replay.replay != "rollout" and not config.replay.replay_files
-        forgets = forgets and not config.topology.is_shared  # whose servers say what they have
-        notes = ["replay starts empty"] * forgets + [f"{lost:,} updates are lost"] * bool(lost)
+        forgets, loses = config.forgets_experience, bool(lost)
+        notes = ["replay starts empty"] * forgets + [f"{lost:,} updates are lost"] * loses
         return "; ".join([f"resumed at {where} from {resumed.path.name}", *notes])
     missing = f"{lost:,} updates are lost" if lost else "none is missing"
     return f"goes on at {where}: {recovered.again} pushes after that are pushed again, {missing}"

@@ -26,7 +26,10 @@ _TEXT = tf.TensorSpec([], tf.string)
 
 
 class ReplayStore:
-    """The replay servers of one run; there are none where each worker has its own replay."""
+    """The replay servers of one run.
+
+    Where each worker has its own replay there are none: then nobody is asked, and nothing is there.
+    """
 
     def __init__(self, config: Config, environment: EnvironmentSpec, num_ps: int, num_servers: int):
         """Knows where they are.
@@ -68,6 +71,14 @@ class ReplayStore:
             given = Creation(self._session, run_id, config, environment, place)
             rows += int(self._ask("create", i, given, [_NUMBER])[0])
         return rows
+
+    def describe(self, rows: int) -> list[str]:
+        """What people should know where a run goes on; nothing where there are no servers.
+
+        Args:
+            rows: that the servers had.
+        """
+        return [f"replay servers have {rows:,} rows"] if self.num_servers else []
 
     def ledgers(self) -> list[dict[str, Any]]:
         """`ReplayShard.ledger` of each server."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support.option_values import A3C
 
 from ps_dqn.config import Config, checks, scaling
 from ps_dqn.config.topology import Rungs, Topology
@@ -80,3 +81,17 @@ def test_replay_servers_have_their_shares() -> None:
         shares.check(share, 6)
     with pytest.raises(UsageError, match=r"^--batch_size=48: .*a multiple of 5"):
         shares.check(share, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "forgets"),
+    [
+        ({}, True),
+        ({"topology": "seed"}, True),
+        ({"replay_files": True}, False),
+        (APEX, False),
+        (A3C, False),
+    ],
+)
+def test_who_forgets_experience_when_it_ends(options: dict[str, Any], forgets: bool) -> None:
+    assert Config.from_values(options).forgets_experience is forgets

@@ -24,6 +24,7 @@ from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
 from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.worker.calls import Tickets
+from support import small
 from support.reports import report
 
 # What each closure adds to the run.
@@ -123,7 +124,7 @@ def training(
     vitals = Vitals(RunFigures.planned(config, num_workers))
     display = PlainDisplay(Console(quiet=True), 60.0)
     observer = Observer(vitals, display, writers, Disk(print))
-    parts: list[Any] = [scripted, scripted, scripted]
+    parts: list[Any] = [scripted, small.no_replay_servers(config), scripted, scripted]
     store: Any = scripted
     period = config.run.checkpoint_period
     saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)

@@ -6,6 +6,7 @@ import secrets
 
 from rich.console import Console
 
+from ps_dqn import environments
 from ps_dqn.config import Config
 from ps_dqn.coordinator.keeping.saving import Saving
 from ps_dqn.coordinator.keeping.snapshots import Snapshots
@@ -13,6 +14,7 @@ from ps_dqn.coordinator.loop import Training
 from ps_dqn.coordinator.scheduling import dispatch
 from ps_dqn.coordinator.supervision.task_failures import TaskFailures
 from ps_dqn.coordinator.supervision.tasks import Tasks
+from ps_dqn.replay_server.store import ReplayStore
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.disk import Disk
 from ps_dqn.telemetry.display import PlainDisplay
@@ -22,12 +24,17 @@ from ps_dqn.telemetry.vitals import Vitals
 from ps_dqn.telemetry.writers import Writers
 
 
+def no_replay_servers(config: Config) -> ReplayStore:
+    """The replay servers of a run whose workers have replays of their own."""
+    return ReplayStore(config, environments.describe(config.environment), num_ps=1, num_servers=0)
+
+
 def make_closures(config, num_ps: int, num_workers: int):
     """A new run on the connected cluster: its store and its closures.
 
     It takes the parameter servers from the run before it.
     """
-    from ps_dqn import environments, networks
+    from ps_dqn import networks
     from ps_dqn.parameter_server.store import ParameterStore
     from ps_dqn.worker.graph import behaviour
     from ps_dqn.worker.graph.closures import Closures
@@ -39,7 +46,8 @@ def make_closures(config, num_ps: int, num_workers: int):
     # Workers go on with the environments and the replay of a run that they know.
     run_id = secrets.token_hex(4)
     acts = behaviour.make(config, environment, network)
-    return store, Closures(config, environment, store, network, acts, run_id)
+    replay = no_replay_servers(config)
+    return store, Closures(config, environment, store, replay, network, acts, run_id)
 
 
 SMALL = {
@@ -76,7 +84,8 @@ def make_training(coordinator, config: Config, folder: pathlib.Path):
     saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)
     try:
         tasks = Tasks(2, None, TaskFailures())
-        yield Training(config, 1.0, store, closures, schedule, tasks, saving, observer), store
+        parts = store, no_replay_servers(config), closures, schedule, tasks, saving, observer
+        yield Training(config, 1.0, *parts), store
     finally:
         while schedule.outstanding("train"):
             assert schedule.next(60.0) is not None

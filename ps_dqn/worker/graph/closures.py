@@ -53,10 +53,10 @@ class Closures:
         config: Config,
         environment: EnvironmentSpec,
         store: Store,
+        replay: ReplayStore,
         network: QNetwork,
         acts: Behaviours,
         run_id: str,
-        replay: ReplayStore | None = None,
         loss_scale: int = 1,
     ):
         """Traces the training closure.
@@ -65,10 +65,10 @@ class Closures:
             config: the experiment.
             environment: what the workers act in.
             store: of the run.
+            replay: the replay servers; of none where each worker has its own replay.
             network: the Q-network.
             acts: how workers act.
             run_id: the same for every session of a run; workers find their replay by it.
-            replay: the replay servers; None: each worker has its own replay.
             loss_scale: that workers begin with, where there is one.
         """
         self._config = config
@@ -78,7 +78,7 @@ class Closures:
         num_slots = local_optimizer_slots(config)
         sizes = calls.Sizes(
             *(store.num_workers, store.num_ps, network.num_parameters),
-            *(num_slots, network.num_moments, replay.num_servers if replay else 0),
+            *(num_slots, network.num_moments, replay.num_servers),
         )
         session, log_id = np.int64(store.session), np.int64(store.log_id)
         whose = session, log_id, run_id, config.to_json(), np.array(sizes)

@@ -116,7 +116,7 @@ def make_part(
     network: QNetwork,
     acts: Behaviour,
     sizes: Sizes,
-    replay: ReplayStore | None,
+    replay: ReplayStore,
 ) -> Part:
     """What the configuration's workers do between a pull and a push.
 
@@ -126,8 +126,8 @@ def make_part(
         network: the Q-network.
         acts: how.
         sizes: of the run.
-        replay: the replay servers, where there are some.
+        replay: the replay servers, or a store of none.
     """
-    if replay is not None and replay.num_servers:
+    if replay.num_servers:
         return SharedReplay(config, environment, network, acts, sizes, replay)
     return OwnReplay(config, environment, network, acts, sizes)
