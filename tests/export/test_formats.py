@@ -164,8 +164,8 @@ def test_what_answers_differently_is_an_error(
 @pytest.mark.filterwarnings("ignore:(?s).*tf.lite.Interpreter is deprecated:UserWarning")
 @pytest.mark.slow
 def test_eight_bits_say_how_much_is_left(tmp_path: pathlib.Path) -> None:
-    run = Run("plain", tmp_path)
-    sizes, same = {}, {}
+    run = Run("wide", tmp_path)  # LiteRT leaves layers of less than 1,024 weights as they are
+    sizes, same, off = {}, {}, {}
     for int8 in ("none", "dynamic", "full"):
         assert run.export("litert", int8=int8) == 0
         sizes[int8] = (run.output / "model.tflite").stat().st_size
@@ -174,8 +174,14 @@ def test_eight_bits_say_how_much_is_left(tmp_path: pathlib.Path) -> None:
         same[int8] = found["agreement"]["same_actions"]
         said = f"read again: {same[int8]} of 60 actions as the run's own network"
         assert said in run.said[3]
-        assert (found["agreement"]["largest_difference"] > 1e-3) == (int8 == "full")
+        off[int8] = found["agreement"]["largest_difference"] / found["agreement"]["largest_value"]
+    # Weights of 8 bits instead of 32; biases and what describes the network are as they were.
+    assert max(sizes["dynamic"], sizes["full"]) < 0.6 * sizes["none"]
+    assert off["none"] < 1e-5
+    assert 1e-3 < off["dynamic"] < 0.02
+    assert off["dynamic"] < off["full"] < 0.1
     assert same["none"] == 60
+    assert same["dynamic"] > 55
     assert same["full"] > 40
 
 

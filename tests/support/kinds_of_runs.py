@@ -85,6 +85,7 @@ def shown(observation: str = "vector", action: str = "list", masked: str = "fals
 
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
+    "wide": {"hidden_sizes": (120, 84)},
     "double_precision_parts": {"env_kwargs": shown("parts")},
     "parts_and_images": {"env_kwargs": shown("parts"), "network": "minatar"},
     "tuple": {"env_kwargs": shown("tuple")},
