@@ -36,16 +36,21 @@ class ReplicaHost:
     """The bridge's host for one worker's replica."""
 
     figures = pulse = None  # the worker's own say what it is at
-    recording: Recording | None = None
 
-    def __init__(self, worker: int, port: int = 0):
+    def __init__(
+        self,
+        worker: int,
+        port: int = 0,
+        recording: Callable[[], Recording | None] = lambda: None,
+    ):
         """Holds nothing yet.
 
         Args:
             worker: index.
             port: where collectives reach this worker; 0: any that is free.
+            recording: the worker's own, which has its replica too.
         """
-        self._worker, self._port = worker, port
+        self._worker, self._port, self._recording = worker, port, recording
         self._group: Group | None = None
         self._exchange: Exchange | None = None
         self._run = ""  # JSON: which run the replica is of; no text while it is being made
@@ -66,6 +71,11 @@ class ReplicaHost:
             "checkpoint": lambda: self._in_run.replica.complete().as_arrays(),
             "halt": self._halt,
         }
+
+    @property
+    def recording(self) -> Recording | None:
+        """The worker's: see `profiling.recording`."""
+        return self._recording()
 
     def leave(self) -> None:
         """Nothing is to be done: what is under way goes on until the process ends."""

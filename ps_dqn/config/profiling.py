@@ -15,9 +15,10 @@ class Profiling:
 
     profile: str = option(
         "",
-        "START:STOP: TensorFlow's profiler records the coordinator, every worker and every "
-        "parameter server while the run is between these numbers of updates; TensorBoard shows "
-        'what it left (pip install "ps-dqn[profile]"). Empty: nothing is recorded.',
+        "START:STOP: TensorFlow's profiler records the coordinator, every worker and every server, "
+        "of parameters or of replay, while the run is between these numbers of updates; "
+        'TensorBoard shows what it left (pip install "ps-dqn[profile]"). Empty: nothing is '
+        "recorded.",
     )
     profile_python: bool = option(
         False,

@@ -70,7 +70,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         state, run_id = _begin(context, store, network, resumed, reconnecting)
     replay = ReplayStore(config, environment, len(spec.ps), len(spec.replay))
     with timeline.span("creating the replay"):
-        held = replay.create(run_id, store.session)
+        made = state.counters.updates if state is not None else 0
+        held = replay.create(run_id, store.session, made)
     with stages.stage("tracing what workers will run", context.say):
         saved = resumed.state if resumed is not None else None
         loss_scale = context.snapshots.first_loss_scale(config.precision, state, saved)

@@ -16,6 +16,7 @@ class Creation(NamedTuple):
     config: Any  # the `Config` as JSON, string []
     environment: Any  # what it keeps observations of, as JSON, string []
     place: Any  # index of the server, and how many there are, int64 [2]
+    updates: Any  # that the run has made, int64 []
 
 
 def described(environment: EnvironmentSpec) -> str:

@@ -37,6 +37,7 @@ class ReplayHost:
         self._session = 0
         self._run: tuple[Any, ...] | None = None  # that the shard is of
         self._shard: ReplayShard | None = None
+        self._before = 0  # updates that the run had made, without those that the shard knows of
         self.recording: Recording | None = None
         # All of it from the beginning: a closure of an earlier session may still call.
         self.methods: dict[str, Callable[..., Sequence[Any]]] = {
@@ -99,6 +100,8 @@ class ReplayHost:
             profiling = config.profiling
             self.recording = recording.make(profiling.window, profiling.profile_python)
         self._session = int(given.session)
+        self._before = int(given.updates) - self._shard.minibatches
+        self._tell_recording(self._shard)
         return [np.int64(self._shard.rows)]
 
     def _folder(self, config: Config, run_id: str, server: int) -> pathlib.Path | None:
@@ -126,8 +129,15 @@ class ReplayHost:
             return self._of(session).draw()
 
     def _update(self, session: np.ndarray, number: np.ndarray, errors: np.ndarray) -> list[Any]:
-        self._of(session).update(int(number), errors)
+        shard = self._of(session)
+        shard.update(int(number), errors)
+        self._tell_recording(shard)
         return [np.int32(1)]
+
+    def _tell_recording(self, shard: ReplayShard) -> None:
+        """Tells it of the run's updates, as far as they are known here."""
+        if self.recording is not None:
+            self.recording.hear(self._before + shard.minibatches)
 
     def _ledger(self) -> list[Any]:
         ledger = {} if self._shard is None else self._shard.ledger()

@@ -131,6 +131,11 @@ class ReplayShard:
             self._worked(started, sent=sum(array.nbytes for array in batch))
             return Given(rows, np.int64(number), batch)
 
+    @property
+    def minibatches(self) -> int:
+        """Of draws whose errors have come: updates that learners have made."""
+        return self._ledger["minibatches"]
+
     def update(self, number: int, errors: np.ndarray) -> None:
         """Takes the errors of a draw, |TD error|, float32 [M, B]; none of one it does not know."""
         started = time.perf_counter()
@@ -139,6 +144,7 @@ class ReplayShard:
             if drawn is not None:
                 self._sampler.update(drawn, errors)
                 self._ledger["updates"] += errors.size
+                self._ledger["minibatches"] += len(errors)
             self._worked(started, received=errors.nbytes)
 
     def ledger(self) -> dict[str, Any]:

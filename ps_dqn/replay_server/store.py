@@ -52,12 +52,13 @@ class ReplayStore:
         """R."""
         return len(self._devices)
 
-    def create(self, run_id: str, session: int) -> int:
+    def create(self, run_id: str, session: int, updates: int) -> int:
         """Has every server begin a run, or go on with it; the rows that are there already.
 
         Args:
             run_id: the same for every session of a run.
             session: of the run.
+            updates: that the run has made.
 
         Raises:
             ClusterLostError: a server does not answer.
@@ -68,7 +69,8 @@ class ReplayStore:
         for i in range(self.num_servers):
             asking.clear_error(self._devices[i], self._numbers[i])  # of an earlier run
             place = np.array([i, self.num_servers], np.int64)
-            given = Creation(self._session, run_id, config, environment, place)
+            where = place, np.int64(updates)
+            given = Creation(self._session, run_id, config, environment, *where)
             rows += int(self._ask("create", i, given, [_NUMBER])[0])
         return rows
 

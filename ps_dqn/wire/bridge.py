@@ -236,14 +236,19 @@ def _answer(name: str, index: int, zeros: Any, inputs: Sequence[np.ndarray]) -> 
 
 
 def _call(host: Host, name: str, inputs: Sequence[np.ndarray]) -> Any:
-    method, recording = host.methods[name], host.recording
-    return method(*inputs) if recording is None else recording.call(name, method, *inputs)
+    method, recorded = host.methods[name], host.recording
+    return method(*inputs) if recorded is None else recorded.call(name, method, *inputs)
+
+
+def recording(index: int) -> Recording | None:
+    """What the host of a task of this process records, if it is there and does."""
+    host = _hosts.get(index)
+    return None if host is None else host.recording
 
 
 def _recorded(index: int, place: int) -> list[Any]:
-    host = _hosts.get(index)
-    recording = None if host is None else host.recording
-    return (NOTHING if recording is None else recording.give(place)).as_arrays()
+    found = recording(index)
+    return (NOTHING if found is None else found.give(place)).as_arrays()
 
 
 def _host(index: int) -> Host:

@@ -49,7 +49,9 @@ def serve(
         lambda number: (
             WorkerHost(number, folder, spec.actors, _end)
             if number >= 0
-            else ReplicaHost(bridge.server(number), all_reduce_port)
+            else ReplicaHost(
+                bridge.server(number), all_reduce_port, lambda: bridge.recording(task.index)
+            )
         )
     )
     server.serve(
