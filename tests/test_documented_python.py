@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from support import documented
+from support import documented, warm
 from support.documented import SHORT
 from support.processes import Processes
 from support.programs import ROOT, environment_of_python
@@ -40,7 +40,8 @@ def do(folder: pathlib.Path, *words: str, expect: int = 0) -> str:
 
 
 def train(folder: pathlib.Path, *words: str) -> None:
-    do(folder, "-m", "ps_dqn", "train", *SHORT, *words)
+    ended = warm.run_python(["-m", "ps_dqn", "train", *SHORT, *words], folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_of_the_readme(tmp_path: pathlib.Path) -> None:

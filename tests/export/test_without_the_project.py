@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import warm
 from support.processes import Processes
-from support.programs import ROOT, RUN_SECONDS, run_python
+from support.programs import ROOT, RUN_SECONDS
 
 from ps_dqn.flags import run_folder
 from ps_dqn.policy import loading
@@ -75,7 +76,7 @@ print(len(same), int(same.sum()), sorted(outputs))
 def run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("exported") / "run"
     words = ("-m", "ps_dqn.coordinator", f"--run_dir={folder}", *TRAINED)
-    ended = run_python(words, folder.parent)
+    ended = warm.run_python(words, folder.parent)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return folder
 
@@ -83,7 +84,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.mark.parametrize("form", PROGRAMS)
 def test_a_file_is_enough(form: str, run: pathlib.Path, tmp_path: pathlib.Path) -> None:
     words = ("-m", "ps_dqn.export", run, f"--format={form}", f"--output={tmp_path}")
-    ended = run_python(words, tmp_path)
+    ended = warm.run_python(words, tmp_path)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     assert "1,000 of 1,000 actions as the run's own network" in ended.stdout
     # -I: neither this folder nor a variable brings the project in.
