@@ -54,7 +54,7 @@ def _define() -> absl_flags.FlagValues:
         "weights: the layers' weights alone, for TensorFlow and Keras; or the whole way from raw "
         "observations to actions, as a Keras model (keras), a SavedModel for TensorFlow Serving "
         "(savedmodel), for LiteRT (litert), as ONNX (onnx), or for NumPy alone, of dense layers "
-        "over one array (npz; sparse: without the zeros of a run with --pruning).",
+        "and convolutions over one array (npz; sparse: without the zeros of a run with --pruning).",
         flag_values=values,
     )
     absl_flags.DEFINE_string(

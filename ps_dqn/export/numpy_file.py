@@ -1,4 +1,4 @@
-"""Networks of dense layers over one array, for `numpy_network`: weights and steps."""
+"""Networks over one array, for `numpy_network`: weights and steps."""
 
 import json
 import pathlib
@@ -29,11 +29,11 @@ def check(network: QNetwork, interface: Interface, form: str) -> None:
         "a recurrent layer": bool(network.state_size),
     }
     found = [what for what, is_there in has.items() if is_there]
-    found = found or numpy_steps.unknown(plain(network.as_keras()))
+    found = found or numpy_steps.unknown(plain(network.as_keras()), network.inner_models)
     if found:
         raise UsageError(
-            f"--format={form}: is for dense layers over one array, and the network here has "
-            f"{', '.join(found)}: say another format, onnx for instance"
+            f"--format={form}: is for dense layers and convolutions over one array, and the "
+            f"network here has {', '.join(found)}: say another format, onnx for instance"
         )
 
 
@@ -51,7 +51,7 @@ def write(
     """
     numbers = np.arange(interface.spec.num_actions)
     arrays: dict[str, Any] = {"actions": interface.actions.of(numbers)}
-    first, steps, found = numpy_steps.of(plain(network.as_keras()))
+    first, steps, found = numpy_steps.of(plain(network.as_keras()), network.inner_models)
     arrays |= {"input": first, "output": greedy.values_of(network), **found}
     if is_sparse:
         arrays = {key: value for each in arrays.items() for key, value in sparse(*each).items()}

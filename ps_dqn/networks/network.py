@@ -257,6 +257,11 @@ class QNetwork:
         return keras.Model([observations, state], [q_values, next_state], name="q_network")
 
     @property
+    def inner_models(self) -> tuple[str, ...]:
+        """Names of models within its encoder, as images have one; a user's network is none."""
+        return tuple(each.name for each in self._encoder if isinstance(each, keras.Model))
+
+    @property
     def has_convolutions(self) -> bool:
         """Whether Keras's own convolutions are in it, also in models within it."""
         layers = self._model._flatten_layers(include_self=False, recursive=True)

@@ -7,11 +7,14 @@ given. The last one's results are the values of actions, or a policy's logits: `
 Of weights most of which are zero it may have the others alone (`dense/kernel`), with the shape
 (`dense/kernel.shape`) and which of all they are, a bit for each (`dense/kernel.bits`).
 
-Shapes: B observations, A actions.
+Shapes: B observations, A actions; H height, W width and C channels of images, which come last; h
+and w of a window; U filters.
 """
 
 import functools
+import itertools
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,42 @@ Array = np.ndarray
 
 def _dense(weights: dict[str, Array], x: Array) -> Array:
     return x @ weights["kernel"] + weights["bias"]
+
+
+def _windows(
+    x: Array, size: Sequence[int], strides: Sequence[int], padding: str, outside: float
+) -> Array:
+    """What a window sees at each of its places, from [B, H, W, C] to [B, H', W', h, w, C].
+
+    With the padding "same" it has ⌈H / stride⌉ places and sees `outside` beyond the edges; of an
+    odd number of rows to add the last edge has one more.
+    """
+    if padding == "same":
+        edges = [(0, 0)]
+        for side, window, stride in zip(x.shape[1:3], size, strides, strict=True):
+            missing = max((-(-side // stride) - 1) * stride + window - side, 0)
+            edges.append((missing // 2, missing - missing // 2))
+        x = np.pad(x, [*edges, (0, 0)], constant_values=outside)
+    windows = np.lib.stride_tricks.sliding_window_view(x, tuple(size), axis=(1, 2))
+    return np.moveaxis(windows[:, :: strides[0], :: strides[1]], 3, -1)
+
+
+def _convolution(weights: dict[str, Array], x: Array, strides: list[int], padding: str) -> Array:
+    """As a dense layer of all that the kernel [h, w, C, U] sees at one place."""
+    *seen, filters = weights["kernel"].shape
+    windows = _windows(x, seen[:2], strides, padding, 0)
+    matrix = weights["kernel"].reshape(-1, filters)
+    found = _dense(weights | {"kernel": matrix}, windows.reshape(-1, len(matrix)))
+    return found.reshape(*windows.shape[:3], filters)
+
+
+def _max_pooling(
+    weights: dict[str, Array], x: Array, pool_size: list[int], strides: list[int], padding: str
+) -> Array:
+    windows = _windows(x, pool_size, strides, padding, -np.inf)
+    places = itertools.product(*map(range, pool_size))
+    # One place of all windows after the other: NumPy is slow at maxima of a few numbers each.
+    return functools.reduce(np.maximum, (windows[:, :, :, i, j] for i, j in places))
 
 
 def _layer_norm(weights: dict[str, Array], x: Array, epsilon: float) -> Array:
@@ -55,11 +94,15 @@ def _softmax(weights: dict[str, Array], x: Array) -> Array:
 
 LAYERS: dict[str, Any] = {
     "Dense": _dense,
+    "Conv2D": _convolution,
+    "MaxPooling2D": _max_pooling,
     "LayerNormalization": _layer_norm,
     "Activation": _activation,
     "Flatten": lambda weights, x: x.reshape(len(x), -1),
     "Rescaling": lambda weights, x, scale: x * scale,
     "Reshape": lambda weights, x, newshape: x.reshape(newshape),
+    # In the order of memory: windows of a view in another order are copied more slowly.
+    "Permute": lambda weights, x, dims: np.ascontiguousarray(x.transpose(0, *dims)),
     "Softmax": _softmax,
     "Add": lambda weights, x, y: x + y,
     "Subtract": lambda weights, x, y: x - y,
@@ -67,9 +110,10 @@ LAYERS: dict[str, Any] = {
     "Maximum": lambda weights, x, y: np.maximum(x, y),
     "Clip": lambda weights, x, x_min, x_max: np.clip(x, x_min, x_max),
     "Mean": lambda weights, x, axis, keepdims: x.mean(axis=tuple(axis), keepdims=keepdims),
+    "Max": lambda weights, x, axis, keepdims: x.max(axis=tuple(axis), keepdims=keepdims),
     "Sum": lambda weights, x, axis, keepdims: x.sum(axis=tuple(axis), keepdims=keepdims),
     "Concatenate": lambda weights, *x, axis: np.concatenate(x, *axis),
-    "GetItem": lambda weights, x, start, stop: x[..., start:stop],
+    "GetItem": lambda weights, x, key: x[tuple(slice(*each) if each else ... for each in key)],
 }
 ACTIVATIONS = ("relu", "tanh", "silu", "elu")
 

@@ -1,7 +1,7 @@
-"""A Keras model of dense layers over one array as the steps that `numpy_network` computes."""
+"""A Keras model over one array as the steps that `numpy_network` computes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import keras
@@ -17,12 +17,16 @@ _MOST_PARAMETERS = 2**24
 
 # Settings of Keras's layers and operations that a reader needs.
 SETTINGS = {
+    "Conv2D": ("strides", "padding"),
+    "MaxPooling2D": ("pool_size", "strides", "padding"),
     "LayerNormalization": ("epsilon",),
     "Activation": ("activation",),
     "Rescaling": ("scale",),
     "Reshape": ("newshape",),
+    "Permute": ("dims",),
     "Clip": ("x_min", "x_max"),
     "Mean": ("axis", "keepdims"),
+    "Max": ("axis", "keepdims"),
     "Sum": ("axis", "keepdims"),
     "Concatenate": ("axis",),
 }
@@ -36,13 +40,17 @@ class Steps(NamedTuple):
     arrays: dict[str, np.ndarray]  # weights and constants by layer and name
 
 
-def of(model: keras.Model) -> Steps:
+def of(model: keras.Model, inner: Collection[str] = ()) -> Steps:
     """The steps of a model whose layers are all known.
 
     Args:
         model: of Keras's own layers: see `plain`.
+        inner: names of the models within it whose steps are taken in their place, each from one
+            array to one.
     """
-    first, steps, arrays = "", [], {}
+    first, steps = "", []
+    arrays: dict[str, np.ndarray] = {}
+    ends: dict[str, str] = {}  # the last steps of `inner`
     for layer, written in zip(model.operations, model.get_config()["layers"], strict=True):
         kind = type(layer).__name__
         if kind == "InputLayer":
@@ -50,31 +58,43 @@ def of(model: keras.Model) -> Steps:
             continue
         [node] = written["inbound_nodes"]
         given = [*_flat(node["args"])]
-        settings = {name: _setting(name, getattr(layer, name)) for name in SETTINGS.get(kind, ())}
+        whose = [each["config"]["keras_history"][0] for each in given if _is_tensor(each)]
+        whose = [ends.get(name, name) for name in whose]
+        if layer.name in inner:
+            within = of(layer)
+            starts = {within.first: whose[0]}
+            steps += [
+                step | {"of": [starts.get(name, name) for name in step["of"]]}
+                for step in within.steps
+            ]
+            arrays |= within.arrays
+            ends[layer.name] = steps[-1]["name"]
+            continue
+        settings = _settings(layer)
         others = [each for each in given if not _is_tensor(each)]
         if kind == "GetItem":
-            settings = _of_last_axis(node["args"][1]) or {}
+            settings = {"key": _slices(node["args"][1])}
         elif others:
             [arrays[f"{layer.name}{CONSTANT}"]] = map(_constant, others)
         arrays |= {f"{layer.name}/{each.name}": each.numpy() for each in _weights(layer)}
-        whose = [each["config"]["keras_history"][0] for each in given if _is_tensor(each)]
         steps.append({"name": layer.name, "kind": kind, "settings": settings, "of": whose})
     return Steps(first, steps, arrays)
 
 
-def unknown(model: keras.Model) -> list[str]:
-    """Kinds of layers and activations of a model that have no steps."""
-    found = {type(each).__name__ for each in model.operations} - {"InputLayer"}
+def unknown(model: keras.Model, inner: Collection[str] = ()) -> list[str]:
+    """Kinds of layers and activations of a model, and of `inner` ones, that have no steps."""
+    models = [model, *(each for each in model.operations if each.name in inner)]
+    layers = [each for one in models for each in one.operations if each not in models]
+    found = {type(each).__name__ for each in layers} - {"InputLayer"}
     activations = {
-        each.activation.__name__
-        for each in model.operations
-        if isinstance(each, keras.layers.Activation)
+        each.activation.__name__ for each in layers if isinstance(each, keras.layers.Activation)
     }
     parts = [
         "part of an array"
-        for each in model.get_config()["layers"]
+        for one in models
+        for each in one.get_config()["layers"]
         if each["class_name"] == "GetItem"
-        if _of_last_axis(each["inbound_nodes"][0]["args"][1]) is None
+        if _slices(each["inbound_nodes"][0]["args"][1]) is None
     ]
     return [
         *sorted(found - set(numpy_network.LAYERS)),
@@ -87,7 +107,7 @@ def program(network: QNetwork) -> str:
     """What a `numpy_policy` computes in the place of a network, without noise: values or logits.
 
     Returns:
-        A text; an empty one for networks of another kind.
+        A text; an empty one for networks of another kind, those of images among them.
     """
     is_other = bool(network.branches or network.state_size)
     # What is followed of the environment is no weight that could be found again.
@@ -136,17 +156,32 @@ def _constant(value: Any) -> np.ndarray:
     return np.asarray(value["config"]["value"] if _is_leaf(value) else value, np.float32)
 
 
-def _of_last_axis(key: Any) -> dict[str, int | None] | None:
-    """Where `x[..., start:stop]`, as Keras writes its key, begins and ends; None of other keys."""
-    match key:
-        case [{"class_name": "__ellipsis__"}, {"class_name": "__slice__", "config": where}]:
-            start, stop, step = (where[name] for name in ("start", "stop", "step"))
-            return {"start": start, "stop": stop} if step in (None, 1) else None
-    return None
+def _slices(key: Any) -> list[list[int | None]] | None:
+    """The numbers of each slice of `x[..., start:stop:step]`, as Keras writes its key.
+
+    Empty for the ellipsis. There are none of a key that has anything else: None.
+    """
+    found: list[list[int | None]] = []
+    for each in key if isinstance(key, list | tuple) else [key]:
+        match each:
+            case {"class_name": "__ellipsis__"}:
+                found.append([])
+            case {"class_name": "__slice__", "config": where}:
+                found.append([where[name] for name in ("start", "stop", "step")])
+            case _:
+                return None
+    return found
 
 
 def _weights(layer: Any) -> list[keras.Variable]:
     return list(getattr(layer, "weights", ()))
+
+
+def _settings(layer: Any) -> dict[str, Any]:
+    if isinstance(layer, keras.layers.Reshape):  # the operation says the first axis too
+        return {"newshape": (-1, *layer.target_shape)}
+    names = SETTINGS.get(type(layer).__name__, ())
+    return {name: _setting(name, getattr(layer, name)) for name in names}
 
 
 def _setting(name: str, value: Any) -> Any:

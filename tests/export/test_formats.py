@@ -24,13 +24,14 @@ HARD = (
     *("parts_and_images", "stacked_parts", "impala", "recurrent", "masks", "branching_grid"),
     *("buttons", "normalized", "iqn", "noisy", "hl_gauss", "nature", "a3c"),
 )
+USERS = "support.user_networks:mlp"
 
 
 class Run:
     """A folder of a run, and what its exports say."""
 
-    def __init__(self, kind: str, path: pathlib.Path):
-        self.config = kinds_of_runs.config(kind)
+    def __init__(self, kind: str, path: pathlib.Path, **values: Any):
+        self.config = kinds_of_runs.config(kind, **values)
         self.folder = kinds_of_runs.folder(self.config, path / "run")
         self.output = path / "out"
         self.output.mkdir(parents=True)
@@ -96,8 +97,14 @@ def test_what_is_written_beside_it(tmp_path: pathlib.Path) -> None:
     assert set(found["sha256"]) == {"model.keras", "observations.npz"}
 
 
-@pytest.mark.parametrize("kind", ["grid", "c51", "qr_dqn", "noisy", "combinations", "a3c"])
-def test_numpy_is_enough_for_dense_layers(kind: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("grid", "c51", "qr_dqn", "noisy", "combinations", "a3c", "stacked_images", "nature"),
+        pytest.param("impala", marks=pytest.mark.slow),
+    ],
+)
+def test_numpy_is_enough(kind: str, tmp_path: pathlib.Path) -> None:
     run = Run(kind, tmp_path)
     assert run.export("npz") == 0, run.said
     assert run.metadata()["agreement"]["same_actions"] == 60
@@ -127,18 +134,21 @@ def test_numpy_is_enough_for_dense_layers(kind: str, tmp_path: pathlib.Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "what"),
+    ("kind", "more", "what"),
     [
-        ("parts_and_images", "observations of several parts"),
-        ("branching", "branches"),
-        ("recurrent", "a recurrent layer"),
-        ("stacked_images", "Functional"),
-        ("iqn", "EinsumDense, Transpose"),
+        ("parts_and_images", {}, "observations of several parts"),
+        ("branching", {}, "branches"),
+        ("recurrent", {}, "a recurrent layer"),
+        ("stacked_images", {"recurrent_size": 5}, "a recurrent layer"),
+        ("iqn", {}, "EinsumDense, Transpose"),
+        ("plain", {"network": USERS, "hidden_sizes": (128, 128)}, "Cast, Functional"),
     ],
 )
-def test_numpy_is_not_for_others(kind: str, what: str, tmp_path: pathlib.Path) -> None:
+def test_numpy_is_not_for_others(
+    kind: str, more: dict[str, Any], what: str, tmp_path: pathlib.Path
+) -> None:
     with pytest.raises(UsageError, match=f"--format=npz: is for dense layers .* has {what}: say"):
-        Run(kind, tmp_path).export("npz")
+        Run(kind, tmp_path, **more).export("npz")
 
 
 def test_what_answers_differently_is_an_error(

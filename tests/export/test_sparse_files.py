@@ -27,7 +27,7 @@ def pruned(folder: pathlib.Path, config, share: float) -> Checkpoint:
     )
 
 
-@pytest.mark.parametrize("kind", ["qr_dqn", "grid"])
+@pytest.mark.parametrize("kind", ["qr_dqn", "grid", "stacked_images", "nature"])
 def test_it_answers_as_the_whole_file_does_and_is_smaller(
     kind: str, tmp_path: pathlib.Path
 ) -> None:

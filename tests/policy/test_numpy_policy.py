@@ -103,9 +103,10 @@ def test_networks_of_another_kind_have_no_program(options: dict[str, Any], value
     assert not numpy_steps.program(network(value, **options))
 
 
-def test_images_have_no_program() -> None:
-    spec = EnvironmentSpec((84, 84, 4), np.dtype(np.uint8), 3, None)
-    assert not numpy_steps.program(network(spec=spec, network="nature"))
+@pytest.mark.parametrize("name", ["minatar", "nature", "impala"])
+def test_images_have_no_program(name: str) -> None:
+    spec = EnvironmentSpec((36, 36, 4), np.dtype(np.uint8), 3, None)
+    assert not numpy_steps.program(network(spec=spec, network=name))
 
 
 def test_a_program_is_read_once() -> None:

@@ -30,7 +30,7 @@ REST = {
 
 
 def made(kind: str, path: pathlib.Path, **values: Any) -> tuple[Config, pathlib.Path, Policy]:
-    config = Config.from_values(kinds_of_runs.BASE | kinds_of_runs.KINDS[kind] | values)
+    config = kinds_of_runs.config(kind, **values)
     folder = kinds_of_runs.folder(config, path / "run")
     return config, folder, loading.load(config, folder)
 

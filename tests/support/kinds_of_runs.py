@@ -121,8 +121,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def config(kind: str) -> Config:
-    return Config.from_values(BASE | KINDS[kind])
+def config(kind: str, **values: Any) -> Config:
+    return Config.from_values(BASE | KINDS[kind] | values)
 
 
 def folder(config: Config, path: pathlib.Path, has_interface: bool = True) -> pathlib.Path:
