@@ -16,6 +16,7 @@ SHORT = {
     "demonstrations.py": "--data=rule --seeds=1 --output=OUT/demonstrations.csv"
     " --total_env_steps=1000",
     "dispatch.py": "--workers=1,2 --seconds=0.3 --rounds=1",
+    "exports.py": "--networks=MinAtar --rounds=1 --seconds=0.05",
     "fault_table.py": "--scenarios=nothing --seeds=1 --steps=15000 --results=OUT/faults.csv",
     "faults.py": "--seconds=10 --period=4 --workers=1 --results=OUT/faults.csv",
     "learning.py": "--games=MinAtar/Breakout-v0 --algorithms=dqn --seeds=1 --output=OUT/games.csv"
