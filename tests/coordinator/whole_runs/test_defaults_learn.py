@@ -8,19 +8,18 @@ from support.problems.playing import played
 
 pytestmark = pytest.mark.slow
 
-# Of the way from chance to the rule; a run ends early that is beyond it three times in a row.
-ENOUGH, BEYOND = 0.95, 0.97
+# Of the way from chance to the rule.
+ENOUGH = 0.95
 
 
 @pytest.mark.parametrize("name", ["Room", "Crossing", "Fridge", "Swing", "Keys"])
 def test_the_defaults_learn_what_the_rule_does(coordinate, name: str) -> None:
     module = f"support.problems.{name.lower()}"
-    problem = getattr(importlib.import_module(module), name)()
-    rule, chance = played(problem, follows_rule=True), played(problem, follows_rule=False)
-    target = f"--target_return={chance + BEYOND * (rule - chance)}"
     folder, ended = coordinate(
-        name, f"--env_id={module}:{name}", "--total_env_steps=100000", target, seconds=900
+        name, f"--env_id={module}:{name}", "--total_env_steps=100000", seconds=900
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    problem = getattr(importlib.import_module(module), name)()
+    rule, chance = played(problem, follows_rule=True), played(problem, follows_rule=False)
     best = json.loads((folder / "summary.json").read_text())["best_eval_return"]
     assert best >= chance + ENOUGH * (rule - chance), (best, rule, chance)
