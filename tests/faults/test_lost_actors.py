@@ -5,16 +5,20 @@ import os
 import pathlib
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from support import processes as real
 from support import remote_tasks
 from support.going_on import trains_on, updates
+from support.pods import memory_group
+from support.pods.memory_group import MemoryGroup
 from support.processes import Processes, Running
 
 from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
+from ps_dqn.run import checkpoints
 from ps_dqn.telemetry import memory
 
 pytestmark = [
@@ -33,6 +37,7 @@ FLAGS = (
     "--seed=7",
     "--log_interval=0.2",
 )
+LITTLE = 40 * 2**20  # bytes
 
 
 def begun(processes: Processes, folder: pathlib.Path, *flags: str) -> Running:
@@ -101,28 +106,45 @@ def test_an_actor_that_stands_still_is_left_out_until_it_moves(
     processes.all_gone(15)
 
 
-def test_actors_of_others_have_no_network_and_may_come_back(
-    processes: Processes, tmp_path: pathlib.Path
+@pytest.fixture
+def confined() -> Iterator[Sequence[str]]:
+    """What a command comes after that may have `LITTLE` memory; where nobody can say so, nothing.
+
+    Control groups need root.
+    """
+    if memory_group.unavailable():
+        yield ()
+        return
+    group = MemoryGroup("actor", LITTLE)
+    yield group.joining
+    group.close()
+
+
+def test_actors_of_others_have_no_room_for_the_network_and_may_come_back(
+    processes: Processes, tmp_path: pathlib.Path, confined: Sequence[str]
 ) -> None:
-    """Remote tasks, by host flags; the network has 16 MB, of which the actor has none."""
+    """Remote tasks, by host flags."""
     spec = ports.on_this_machine(1, 1, 0, 1)
     hosts, start = remote_tasks.hosts(spec), remote_tasks.starting(processes, spec)
-    tasks = {task: start(task) for task in spec.all_tasks()}
+    within = {"actor": confined}
+    tasks = {task: start(task, within.get(task.job, ())) for task in spec.all_tasks()}
     folder = tmp_path / "run"
-    words = (f"--run_dir={folder}", *hosts, *FLAGS, "--num_actors=1", "--hidden_sizes=2000,2000")
+    words = (f"--run_dir={folder}", *hosts, *FLAGS, "--num_actors=1", "--hidden_sizes=3300,3300")
     few = ("--local_updates=2", "--batch_size=2", "--min_replay_size=50", "--metrics_period=10")
     running = processes.start("-m", "ps_dqn.coordinator", *words, *few)
     running.trains(300)
     actor, learner = (tasks[Task(job, 0)].pid for job in ("actor", "worker"))
     assert memory.of_process(learner) > 300e6
-    assert memory.of_process(actor) < 100e6
+    assert memory.of_process(actor) < LITTLE
     maps = pathlib.Path(f"/proc/{actor}/maps").read_text()
     assert "numpy" in maps
     assert "tensorflow" not in maps
 
     os.kill(actor, signal.SIGKILL)
     assert tasks[Task("actor", 0)].ended(10) == -signal.SIGKILL
-    start(Task("actor", 0))
+    start(Task("actor", 0), confined)
 
     trains_on(running, updates(running) + 10)
     ended(running, folder)
+    newest = max((folder / "checkpoints").glob("updates-*.npz"))
+    assert checkpoints.load(newest).state.online.nbytes > LITTLE

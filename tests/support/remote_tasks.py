@@ -1,6 +1,6 @@
 """What tests of remote tasks start, and a small run of them that does not end by itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from support.processes import Processes, Running
@@ -33,11 +33,11 @@ def hosts(spec: ClusterSpec) -> tuple[str, ...]:
     )
 
 
-def starting(processes: Processes, spec: ClusterSpec) -> Callable[[Task], Running]:
-    """What starts a task of SEED, as one of somebody else's."""
+def starting(processes: Processes, spec: ClusterSpec) -> Callable[..., Running]:
+    """What starts a task of SEED, as one of somebody else's, by a command that it comes after."""
 
-    def start(task: Task) -> Running:
+    def start(task: Task, within: Sequence[str] = ()) -> Running:
         index = f"--task_index={task.index}"
-        return processes.start("-m", MODULES[task.job], index, *hosts(spec))
+        return processes.start("-m", MODULES[task.job], index, *hosts(spec), within=within)
 
     return start

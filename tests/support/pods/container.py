@@ -16,8 +16,8 @@ _IMAGE = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
 }
-# Joins the control group and becomes what follows. If this process dies, so does the container.
-_JOIN = ["setpriv", "--pdeathsig", "KILL", "sh", "-c", 'echo $$ >"$0" && exec "$@"']
+# If this process dies, so does the container.
+_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
 _NAMESPACES = ["--mount", "--uts", "--ipc", "--cgroup", "--pid"]
 # Its first child is process 1; it stays, to tell how that ended.
 _RUN = 'setpriv --pdeathsig KILL sh -c "$0"; exit $?'
@@ -43,7 +43,7 @@ class Container:
             environment: all the program has beside the image's.
             log: file that its output is added to.
         """
-        join = [*_JOIN, str(group.folder / "cgroup.procs")]
+        join = [*_WITH_US, *group.joining]
         apart = ["nsenter", f"--net={interface.path}", "unshare", *_NAMESPACES]
         with log.open("ab") as output:
             self._process = subprocess.Popen(

@@ -32,6 +32,11 @@ class MemoryGroup:
         """Where a process in the group sees it, as in a container."""
         return _MOUNT if _unified() else _MOUNT / "memory"
 
+    @property
+    def joining(self) -> list[str]:
+        """A command that joins the group and becomes the command that comes after it."""
+        return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self.folder / "cgroup.procs")]
+
     def close(self) -> None:
         """Kills what is in the group and removes it."""
         _remove(self.folder)
