@@ -1,4 +1,4 @@
-"""The manifests of other topologies run CartPole here to its end: who did what, who called whom."""
+"""Manifests of what is not the default run CartPole here to its end: who did what, called whom."""
 
 import pathlib
 from collections.abc import Iterator
@@ -108,3 +108,17 @@ def test_all_reduce(folder: pathlib.Path) -> None:
     assert seen.used == {("coordinator", "worker"), ("worker", "worker")}
     assert seen.refused == {}
     assert seen.freed == ["mine-worker"]
+
+
+def test_fewer_digits_fewer_weights_and_a_profile(folder: pathlib.Path) -> None:
+    def works(cluster: Cluster) -> bool:
+        return metric(cluster, "mine-worker-0", "ps_dqn_worker_updates_total") > 0
+
+    options = ("--precision=bfloat16", "--pruning=rigl", "--sparsity=0.8", "--profile=200:400")
+    flags = ("--preset=cartpole", "--workers=1", "--ps=1", *RUN, *options)
+    seen = whole_run.run(folder, works, *flags, f"--total_env_steps={STEPS_OF_ALL_REDUCE}")
+
+    assert seen.summary["sparsity"]["all"] == pytest.approx(0.8, abs=0.01)
+    recorded = (folder / "claims" / "mine-runs" / "mine").rglob("*.xplane.pb")
+    assert {each.name.split(".")[0] for each in recorded} == {"coordinator", "ps-0", "worker-0"}
+    assert seen.refused == {}
