@@ -111,11 +111,12 @@ def test_a_hidden_layer_rounds_what_goes_into_its_product(numbers: str) -> None:
     rounded = x.astype(dtype).astype(np.float64) @ kernel.astype(dtype).astype(np.float64)
     wanted = np.maximum(rounded.astype(dtype).astype(np.float64) + bias, 0)
     features = tf.cast(network.features(tf.constant(network.initial), x), tf.float64)
-    # Rounded once more at the end; without rounding what goes in it is further away.
-    tolerance = {"rtol": 2.1 * HALF_A_DIGIT[numbers], "atol": 1e-6}
+    # Rounded once more at the end, on some processors towards zero, which is up to a whole digit;
+    # without rounding what goes in, small sums of large terms are further away.
+    tolerance = {"rtol": 4.1 * HALF_A_DIGIT[numbers], "atol": 1e-6}
     np.testing.assert_allclose(features, wanted, **tolerance)
     plain = np.maximum(x.astype(np.float64) @ kernel.astype(np.float64) + bias, 0)
-    assert np.abs(features - plain).max() > np.abs(features - wanted).max()
+    assert not np.allclose(features, plain, **tolerance)
 
 
 def test_fractions_of_quantiles_keep_all_their_digits() -> None:
