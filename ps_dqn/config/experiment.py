@@ -5,6 +5,7 @@ them as plain attributes, so a default or a limit is written there and nowhere e
 """
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -129,7 +130,7 @@ class Group:
 
 def groups() -> tuple[Group, ...]:
     """The topics, in the order in which they are shown to people."""
-    return tuple(Group(name, type_) for name, type_ in typing.get_type_hints(Config).items())
+    return tuple(Group(name, type_) for name, type_ in _hints(Config).items())
 
 
 def fields() -> list[dataclasses.Field]:
@@ -139,9 +140,14 @@ def fields() -> list[dataclasses.Field]:
 
 def option_type(group: Group, field: dataclasses.Field) -> Any:
     """The Python type of one option, without the None of an optional one."""
-    hint = typing.get_type_hints(group.type)[field.name]
+    hint = _hints(group.type)[field.name]
     if hint in (Steps, Steps | None):
         return Steps
     if isinstance(hint, types.UnionType):
         return next(each for each in typing.get_args(hint) if each is not type(None))
     return hint
+
+
+@functools.cache  # a command asks for each option, some thousand times in all
+def _hints(of: type) -> dict[str, Any]:
+    return typing.get_type_hints(of)
