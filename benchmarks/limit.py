@@ -10,7 +10,8 @@ limit of a phase is what it cannot be done without:
 * acting: those of the network for all environments of the worker, likewise;
 * environment: Gymnasium's own vector of them, stepped with random actions;
 * sampling: the bytes of a minibatch, at the rate of a copy in memory;
-* pull and push: the bytes of the parameters, at the rate of a TCP connection of this machine.
+* pull and push: the bytes of the parameters, at the rate of a TCP connection of this machine, and
+  at the rate of a copy in memory, which a processor needs even where nothing is sent.
 
 The best of all rounds, of the limits and of the runs: what other programs take is in neither.
 """
@@ -101,7 +102,7 @@ def machine(flags: list[str], seconds: float) -> dict[str, float]:
     # Larger than what a processor keeps near, and so many bytes of it.
     source = np.ones(2**25, np.uint8)
     target = np.empty_like(source)
-    copied = seconds_of(lambda: np.copyto(target, source), seconds) * nbytes / source.nbytes
+    byte = seconds_of(lambda: np.copyto(target, source), seconds) / source.nbytes
     moved = raw_tcp(4 * network.num_parameters)["tcp"]
     return {
         "gflops": rate / 1e9,
@@ -109,9 +110,9 @@ def machine(flags: list[str], seconds: float) -> dict[str, float]:
         "gradient": counted["gradient"] / rate,
         "acting": counted["acting"] / rate,
         "environment": played,
-        "sampling": copied,
-        "pull": moved,
-        "push": moved,
+        "sampling": byte * nbytes,
+        "loopback": moved,
+        "copy": byte * 4 * network.num_parameters,
     }
 
 
@@ -138,14 +139,17 @@ def run(flags: list[str], env_steps: int) -> dict[str, float]:
     }
 
 
-OF = {
-    "gradient": "an update",
-    "sampling": "an update",
-    "acting": "a step of the environments",
-    "environment": "a step of the environments",
-    "pull": "a pull",
-    "push": "a push",
-}
+# Phases of a run, what each is of, and its limit.
+ROWS = (
+    ("gradient", "an update", "gradient"),
+    ("sampling", "an update", "sampling"),
+    ("acting", "a step of the environments", "acting"),
+    ("environment", "a step of the environments", "environment"),
+    ("pull", "over loopback", "loopback"),
+    ("push", "over loopback", "loopback"),
+    ("pull", "a copy in memory", "copy"),
+    ("push", "a copy in memory", "copy"),
+)
 
 
 def main() -> None:
@@ -172,12 +176,9 @@ def main() -> None:
     )
     print("| phase | of | limit (ms) | in a run (ms) | rate / limit |")
     print("|---|---|---|---|---|")
-    for name, what in OF.items():
-        ours = min(each[name] for each in found)
-        print(
-            f"| {name} | {what} | {1e3 * limit[name]:.4f} | {1e3 * ours:.4f} | "
-            f"{limit[name] / ours:.2f} |"
-        )
+    for name, what, limited_by in ROWS:
+        ours, least = min(each[name] for each in found), limit[limited_by]
+        print(f"| {name} | {what} | {1e3 * least:.4f} | {1e3 * ours:.4f} | {least / ours:.3f} |")
 
 
 if __name__ == "__main__":

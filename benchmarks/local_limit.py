@@ -1,6 +1,7 @@
 """What the cluster costs: updates/s without one, of one worker and of two, in one run.
 
     python benchmarks/local_limit.py
+    python benchmarks/local_limit.py --preset=atari --env_steps=12000 --min_replay_size=2000
 
 The limit is the same compiled update loop on the same kind of minibatches in one process with one
 thread, with nothing else to do: no environments, no replay, no pull and push. The rows beneath it
@@ -96,9 +97,8 @@ def one_process(flags: list[str], seconds: float) -> dict[str, float]:
     return rates
 
 
-def cluster(flags: list[str], workers: int, seconds: float) -> dict[str, float]:
-    """Rates of a training on a local cluster, from the rows after its first."""
-    env_steps = int(seconds * 12_000)  # of all workers, each of which makes updates for all
+def cluster(flags: list[str], workers: int, seconds: float, env_steps: int) -> dict[str, float]:
+    """Rates of a training on a local cluster of at least so many env steps."""
     while True:
         first, last = first_and_last(flags, workers, env_steps)
         elapsed = float(last["seconds"]) - float(first["seconds"])
@@ -117,7 +117,7 @@ def first_and_last(flags: list[str], workers: int, env_steps: int) -> tuple[Row,
             f"--run_dir={folder}",
             f"--total_env_steps={env_steps}",
             f"--eval_period={10 * env_steps}",
-            "--metrics_period=5000",
+            f"--metrics_period={env_steps // 20}",
             "--target_return=inf",
         ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -130,6 +130,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8.0, help="measured in each row (seconds)")
+    parser.add_argument(
+        "--env_steps", type=int, default=96_000, help="of a cluster's first run, then twice as many"
+    )
     parser.add_argument("--one_process", action="store_true", help=argparse.SUPPRESS)
     options, flags = parser.parse_known_args()
     if options.one_process:
@@ -148,7 +151,7 @@ def main() -> None:
         for name, rate in json.loads(output.splitlines()[-1]).items():
             measured.setdefault(name, []).append(rate)
         for workers in (1, 2):
-            rates = cluster(flags, workers, options.seconds)
+            rates = cluster(flags, workers, options.seconds, options.env_steps)
             measured.setdefault(f"{workers} worker", []).append(rates["updates"])
             measured.setdefault(f"{workers} worker, env steps", []).append(rates["env_steps"])
     medians = {name: statistics.median(rates) for name, rates in measured.items()}
