@@ -21,10 +21,11 @@ pytestmark = [
 ]
 
 BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
-# Of a push, most of the time goes into learning, or into environments that wait 0.05 s a step.
-QUICK = (60_000, [])
+# Of a push, most of the time goes into learning, or into environments that wait 0.05 s a step. With
+# `--restart` a server that is lost is forked, without it an interpreter is started for it.
+QUICK = (40_000, ["--restart"])
 SLOW = (
-    16_000,
+    10_000,
     [
         *("--env_module=slow_cartpole", "--env_id=SlowCartPole-v1"),
         '--env_kwargs={"step_seconds": 0.0016}',
@@ -34,6 +35,8 @@ FLAGS = (
     "--num_workers=2",
     "--target_return=inf",
     "--eval_period=600000",
+    "--eval_episodes=2",
+    "--confirm_episodes=0",
     "--overlap=off",
     "--seed=7",
     "--log_interval=0.2",
@@ -98,7 +101,8 @@ def test_a_server_may_be_lost_as_often_as_it_has_worked_in_between(
 ) -> None:
     """It works though hardly a closure comes to its end before it is lost again."""
     long = ("--pushes_per_closure=1000", "--checkpoint_period=0.5", "--total_env_steps=1000000")
-    arguments = ("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *FLAGS, *SLOW[1], *long)
+    flags = (*FLAGS, *SLOW[1], *long, "--restart")
+    arguments = ("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", *flags)
     running = processes.start(*arguments, PYTHONPATH=str(BENCHMARKS))
 
     def newest() -> int:

@@ -125,14 +125,24 @@ SCENARIOS = (
         servers=2,
         tested_by="test_lost_servers",
     ),
-    local("both parameter servers killed", killed("ps-0", "ps-1"), servers=2),
+    local(
+        "both parameter servers killed",
+        killed("ps-0", "ps-1"),
+        servers=2,
+        tested_by="test_lost_servers",
+    ),
     local("the parameter server stopped for good", stopped("ps-0"), tested_by="test_stalls"),
     local(
         "a worker and the parameter server killed",
         killed("worker-1", "ps-0"),
         loses_updates=True,
     ),
-    local("a worker stopped for good, --restart", stopped("worker-1"), RESTART),
+    local(
+        "a worker stopped for good, --restart",
+        stopped("worker-1"),
+        RESTART,
+        tested_by="test_stalls_at_the_start",
+    ),
     local(
         "the parameter server killed, --restart",
         killed("ps-0"),
@@ -175,7 +185,7 @@ SCENARIOS = (
     all_reduce("all-reduce: a worker killed", killed("worker-1"), tested_by="test_lost_members"),
     all_reduce("all-reduce: a worker stopped for good", stopped("worker-1")),
     remote("a remote worker killed", replaced("worker-1"), tested_by=OTHERS),
-    remote("all remote workers killed", replaced("worker-0", "worker-1")),
+    remote("all remote workers killed", replaced("worker-0", "worker-1"), tested_by=OTHERS),
     remote("a remote worker told to leave", replaced("worker-1", number=signal.SIGTERM)),
     remote(
         "a remote worker stopped for 30 s",

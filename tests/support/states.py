@@ -4,6 +4,7 @@ import pathlib
 
 import numpy as np
 
+from ps_dqn.run import checkpoints
 from ps_dqn.state import Counters, State
 
 VECTORS = ("online", "target", "average")
@@ -24,6 +25,11 @@ def assert_same(one: State, other: State) -> None:
     for first, second in [*pairs, *zip(one.slots, other.slots, strict=True)]:
         assert first.dtype == second.dtype == np.float32
         assert (first == second).all()
+
+
+def newest(folder: pathlib.Path) -> State:
+    """What the last checkpoint of a run has."""
+    return checkpoints.load(max((folder / "checkpoints").glob("updates-*.npz"))).state
 
 
 def names(folder: pathlib.Path) -> list[str]:

@@ -14,7 +14,7 @@ from ps_dqn.run import checkpoints
 
 pytestmark = pytest.mark.slow
 
-UPDATES, UPDATES_OF_IMAGES = 200, 50
+UPDATES, UPDATES_OF_IMAGES = 200, 30
 LITTLE = (
     *("--total_env_steps=4000", "--update_period=16", "--num_envs_per_worker=8", "--batch_size=16"),
     *("--hidden_sizes=16", "--jit_compile=none", "--target_return=inf", "--seed=3"),
@@ -56,7 +56,7 @@ def test_what_goes_together_trains(coordinate, mix: matrix.Mix) -> None:
     if mix in matrix.MIXES_OF_IMAGES:
         pytest.importorskip("ale_py")
     of_images = mix in matrix.MIXES_OF_IMAGES
-    less = ("--total_env_steps=1200",) if of_images else ()
+    less = ("--total_env_steps=700", "--batch_size=4") if of_images else ()
     folder, ended = coordinate("run", *matrix.flags(mix), *LITTLE, *less)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     summary = json.loads((folder / "summary.json").read_text())

@@ -2,23 +2,17 @@
 
 import csv
 import json
-import pathlib
 
 import numpy as np
 import pytest
+from support.states import newest
 
 from ps_dqn import load
-from ps_dqn.run import checkpoints
-from ps_dqn.state import State
 
 SMALL = (
     *("--preset=a3c", "--num_envs=16", "--hidden_sizes=16,16", "--jit_compile=none"),
     *("--eval_episodes=4", "--confirm_episodes=0", "--target_return=inf"),
 )
-
-
-def newest(folder: pathlib.Path) -> State:
-    return checkpoints.load(max((folder / "checkpoints").glob("updates-*.npz"))).state
 
 
 def test_a_policy_is_learned_and_loaded(coordinate) -> None:

@@ -99,8 +99,8 @@ def test_a_run_that_is_killed_goes_on_with_its_mask(
     flags = (
         *("-m", "ps_dqn.coordinator", f"--run_dir={tmp_path}", "--num_workers=2", "--num_ps=2"),
         *("--num_envs=16", *SMALL, "--checkpoint_period=0.1", "--pruning=magnitude"),
-        *("--pruning_changes=8", "--sparsity=0.9", "--total_env_steps=60000"),
-        *("--pruning_start=2000", "--pruning_end=50000"),
+        *("--pruning_changes=8", "--sparsity=0.9", "--total_env_steps=30000"),
+        *("--pruning_start=2000", "--pruning_end=25000"),
     )
     running = processes.start(*flags)
     deadline, state = time.monotonic() + 300, None
