@@ -139,16 +139,16 @@ def run(flags: list[str], env_steps: int) -> dict[str, float]:
     }
 
 
-# Phases of a run, what each is of, and its limit.
+# Phases of a run, what each is of (or against what, where it has two limits), and its limit.
 ROWS = (
     ("gradient", "an update", "gradient"),
     ("sampling", "an update", "sampling"),
     ("acting", "a step of the environments", "acting"),
     ("environment", "a step of the environments", "environment"),
-    ("pull", "over loopback", "loopback"),
-    ("push", "over loopback", "loopback"),
-    ("pull", "a copy in memory", "copy"),
-    ("push", "a copy in memory", "copy"),
+    ("pull", "its bytes over loopback", "loopback"),
+    ("push", "its bytes over loopback", "loopback"),
+    ("pull", "its bytes copied in memory", "copy"),
+    ("push", "its bytes copied in memory", "copy"),
 )
 
 

@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 from support.processes import Processes
+from support.states import newest
 
 from ps_dqn.errors import UsageError
-from ps_dqn.run import checkpoints
 from ps_dqn.state import State
 
 SMALL = (
@@ -28,11 +28,6 @@ SMALL = (
     "--metrics_period=500",
 )
 WEIGHTS = 4 * 16 + 16 * 16 + 16 * 2
-
-
-def newest(folder: pathlib.Path) -> State:
-    found = sorted((folder / "checkpoints").glob("updates-*.npz"))
-    return checkpoints.load(found[-1]).state
 
 
 def holds(state: State) -> None:
@@ -110,7 +105,7 @@ def test_a_run_that_is_killed_goes_on_with_its_mask(
         time.sleep(0.05)
         try:
             state = newest(tmp_path)
-        except (IndexError, UsageError):  # none yet, or gone since it was listed
+        except (ValueError, UsageError):  # none yet, or gone since it was listed
             continue
     os.kill(running.pid, signal.SIGKILL)
     assert running.ended(60) == -signal.SIGKILL
