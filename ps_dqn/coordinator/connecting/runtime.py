@@ -14,13 +14,19 @@ that was let go: the process crashed, or a worker could not read what it was ask
 happened at first steps, once in some hundreds of runs. So the vector is made to grow while nobody
 else is there. (A copy that is no function would not do: one worker that dies during its copy aborts
 those of all others.)
+
+It forgets what it knows of operations only once no closure is under way any more, and holds the
+lock until then. A closure may outlive its connection, for good where it waits for a server that is
+gone, and then nobody heard, saw or said anything again. So that is left to a thread of its own.
 """
 
 import contextlib
 import ctypes
 import functools
+import itertools
 import math
 import pathlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +42,11 @@ from ps_dqn.profiling import timeline
 # which has three or so at first, and again where TensorFlow forgets them as a worker comes. Each
 # takes milliseconds at the start, so there are bounds.
 _ROOM_PER_WORKER, _LEAST_ROOM, _MOST_ROOM = 16, 32, 128
+# Each part has a number, so that none is used again.
+_numbers = itertools.count()
+# Until what is known of operations is forgotten, where closures of a connection that was lost are
+# still under way; then this process goes on, and it is forgotten once they end (seconds).
+FORGET_SECONDS = 1.0
 
 
 def install(first: Task, num_workers: int) -> None:
@@ -57,15 +68,15 @@ def install(first: Task, num_workers: int) -> None:
 def without_functions_of_operations() -> Iterator[None]:
     """Makes none in the block, nor registers any, so that constants wait for nobody.
 
-    Only while no closure is under way: an operation that is no function and takes what a worker has
-    returned crashes where that worker dies meanwhile.
+    Only while no closure of this connection is under way: an operation that is no function and
+    takes what a worker has returned crashes where that worker dies meanwhile.
     """
     _make_functions_of_operations(False)
     try:
         yield
     finally:
         _make_functions_of_operations(True)
-        context.context().clear_kernel_cache()  # of operations that are no functions
+        _forget_operations()  # that are no functions
 
 
 def wait_for_nobody() -> None:
@@ -107,10 +118,19 @@ def parts(num_workers: int) -> int:
 def _make_room_for_parts(first: Task, number: int) -> None:
     with tf.device(_name(first)):
         there = tf.raw_ops.Timestamp()  # a constant would wait with Python's lock
-    for _ in range(number):
-        context.context().clear_kernel_cache()  # else the last part would be used again
+    for part in itertools.islice(_numbers, number):
         with tf.device(f"/job:{context.get_server_def().job_name}"):
-            tf.identity(there)
+            tf.raw_ops.CheckNumerics(tensor=there, message=f"part {part}")
+
+
+def _forget_operations() -> None:
+    forgetting = threading.Thread(
+        target=lambda: _library().TFE_ContextClearCaches(_handle()),
+        name="forgetting operations",
+        daemon=True,
+    )
+    forgetting.start()
+    forgetting.join(FORGET_SECONDS)
 
 
 def _name(task: Task) -> str:
@@ -153,6 +173,8 @@ def _library() -> ctypes.CDLL:
     library.TF_NewStatus.restype = status
     library.TF_DeleteStatus.argtypes = library.TF_GetCode.argtypes = [status]
     library.TF_Message.argtypes, library.TF_Message.restype = [status], ctypes.c_char_p
+    library.TFE_ContextClearCaches.restype = None
+    library.TFE_ContextClearCaches.argtypes = [pointer]
     library.TFE_ContextCheckAlive.restype = ctypes.c_bool
     library.TFE_ContextCheckAlive.argtypes = [pointer, ctypes.c_char_p, status]
     text, length = ctypes.c_char_p, ctypes.c_size_t

@@ -59,6 +59,14 @@ def test_tensorflows_vector_of_parts_has_grown_before_threads_use_it(
     assert max(made.values()) >= runtime.parts(2) == 33
 
 
+def test_a_closure_that_never_ends_keeps_nobody_from_connecting_anew(
+    tmp_path: pathlib.Path,
+) -> None:
+    ended = run_python([SUPPORT / "closure_left_behind.py"], tmp_path, seconds=120)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    assert ended.stdout == "1.0\n"
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 8])
 def test_there_is_room_for_16_parts_of_each_worker_but_for_one(workers: int) -> None:
     full = runtime.parts(workers) - 1
