@@ -66,10 +66,10 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         written = network if config.precision.is_full else networks.build(*whose)
         acts = behaviour.make(config, environment, network)
     store = stores.make(config, spec, connected.members.present)
-    with timeline.span("creating the parameters"):
+    with stages.stage("creating the parameters", context.say):
         state, run_id = _begin(context, store, network, resumed, reconnecting)
     replay = ReplayStore(config, environment, len(spec.ps), len(spec.replay))
-    with timeline.span("creating the replay"):
+    with stages.stage("creating the replay", context.say):
         made = state.counters.updates if state is not None else 0
         held = replay.create(run_id, store.session, made)
     with stages.stage("tracing what workers will run", context.say):
@@ -81,7 +81,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     absent = sorted(set(range(num_workers)) - present)
     workers = recovery.Workers(present, store.num_ps)
     heard = context.history.heard.version if context.history.heard else 0
-    with timeline.span("registering the run with workers"):
+    with stages.stage("registering the run with workers", context.say):
         again = store, workers, state, closures.rejoin, is_synchronous, heard
         recovered = recovery.push_again(*again)
     counters = store.counters()
@@ -100,7 +100,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     most = num_workers * (config.parameter_server.closures_per_worker + 1) + 1
     schedule = Schedule(connected.coordinator, most, in_order=num_workers == 1)
     context.tracking.begin(run_id)
-    with timeline.span("opening the run's files"):
+    with stages.stage("opening the run's files", context.say):
         writers = context.writers()
         writers.resume(counters)
         context.disk.write("metrics", writers.flush)

@@ -47,6 +47,39 @@ def test_terminal_has_only_our_own_lines(processes: Processes, tmp_path: pathlib
     assert (tmp_path / "logs" / "coordinator.log").stat().st_size > 0
 
 
+def test_whatever_may_take_its_time_before_training_is_said(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    program = """
+import contextlib
+from ps_dqn.coordinator import __main__
+from ps_dqn.flags import command_line
+from ps_dqn.run import stages
+
+@contextlib.contextmanager
+def stage(what, say):
+    say(what)  # however quick it is
+    yield
+
+stages.stage = stage
+command_line.run_main(__main__.main)
+"""
+    flags = (f"--run_dir={tmp_path}", "--cluster=in_process", "--num_workers=1", "--num_ps=1")
+    running = processes.start("-c", program, *flags, "--total_env_steps=64")
+    assert running.ended(600) == 0, running.text
+    # Each asks tasks, which may be slow or hang.
+    expected = [
+        "connecting to the tasks",
+        "building the network",
+        "creating the parameters",
+        "creating the replay",
+        "tracing what workers will run",
+        "registering the run with workers",
+        "opening the run's files",
+    ]
+    assert [line for line in running.lines if line in expected] == expected
+
+
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_killed_coordinator_leaves_no_process(
     processes: Processes, tmp_path: pathlib.Path, start_method: str
