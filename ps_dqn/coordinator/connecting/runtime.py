@@ -15,9 +15,9 @@ happened at first steps, once in some hundreds of runs. So the vector is made to
 else is there. (A copy that is no function would not do: one worker that dies during its copy aborts
 those of all others.)
 
-It forgets what it knows of operations only once no closure is under way any more, and holds the
-lock until then. A closure may outlive its connection, for good where it waits for a server that is
-gone, and then nobody heard, saw or said anything again. So that is left to a thread of its own.
+TensorFlow forgets operations only once no closure is under way any more, and holds the lock until
+then. A closure may outlive its connection, for good where it waits for a server that is gone: this
+process stood still without a word. So a thread of its own waits for that, without the lock.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ from ps_dqn.profiling import timeline
 _ROOM_PER_WORKER, _LEAST_ROOM, _MOST_ROOM = 16, 32, 128
 # Each part has a number, so that none is used again.
 _numbers = itertools.count()
-# Until what is known of operations is forgotten, where closures of a connection that was lost are
-# still under way; then this process goes on, and it is forgotten once they end (seconds).
+# How long operations may take to be forgotten before this process goes on (seconds): closures of a
+# connection that was lost may still be under way.
 FORGET_SECONDS = 1.0
 
 
