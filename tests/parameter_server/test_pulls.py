@@ -93,6 +93,15 @@ def test_each_server_sends_the_target_when_its_own_has_changed():
     assert link.exchange.pulled(second).target.tolist() == vector().tolist()
 
 
+def test_parameters_of_one_server_are_not_copied_out_of_its_message():
+    link = Link(1, initial=vector(4))
+    [reply] = link.replies()
+    pulled = link.exchange.pulled([reply])
+    assert np.shares_memory(pulled.online, reply)
+    # The target outlives the message, and would keep all of it.
+    assert not np.shares_memory(pulled.target, reply)
+
+
 @each_num_ps
 @each_dtype
 def test_what_was_pulled_stays_as_it_is(dtype, num_ps):

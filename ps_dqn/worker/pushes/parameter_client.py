@@ -272,8 +272,7 @@ class ParameterClient:
     def _vectors(self, replies: Sequence[np.ndarray], headers: Sequence[PullHeader]) -> np.ndarray:
         """Decodes the parameters, and the target where it is new."""
         dtype, masks = self._options.pull_wire_dtype, self.packing.masks
-        online = encoding.aligned(4 * int(self._starts[-1])).view(np.float32)
-        old = self._target
+        online, old = [], self._target
         if any(header.has_target for header in headers):
             # Another array: a closure may be reading the one before.
             self._target = encoding.aligned(4 * len(old)).view(np.float32)
@@ -282,7 +281,7 @@ class ParameterClient:
             size = encoding.size(mask.count, dtype)
             start = messages.HEADER + encoding.padded(len(mask.bits) if header.has_mask else 0)
             values = encoding.decode(reply[start : start + size], mask.count, dtype)
-            online[part] = mask.spread(values)
+            online.append(mask.spread(values))
             if header.has_target:
                 start += encoding.padded(size)
                 values = encoding.decode(reply[start : start + size], mask.count, dtype)
@@ -290,4 +289,6 @@ class ParameterClient:
                 self._target_versions[i] = header.target_version
             elif self._target is not old:
                 self._target[part] = old[part]
-        return online
+        if len(online) == 1:
+            return online[0]  # Where float32 travels, the message itself: no copy.
+        return np.concatenate(online, out=encoding.aligned(4 * len(old)).view(np.float32))
