@@ -98,7 +98,7 @@ def main() -> None:
             axis.xaxis.set_major_formatter("{x:,.0f}")
             axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("episode return, greedy evaluations")
-    axes[0, 0].legend()
+    axes[0, -1].legend(loc="lower right")
     figure.tight_layout()
     if options.picture:
         figure.savefig(options.picture, dpi=120)
