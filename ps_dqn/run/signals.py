@@ -1,5 +1,6 @@
 """How a run is asked to end, and what its exit code says to who started it."""
 
+import math
 import os
 import select
 import signal
@@ -21,14 +22,35 @@ INTERRUPTED = 128 + signal.SIGINT
 SILENT_SECONDS = 8.0
 # So is one that was asked twice (seconds).
 LAST_SECONDS = 1.0
+# Signals so close to one another are one request (seconds): `timeout` and some supervisors send one
+# to the process and one to its group.
+TOGETHER_SECONDS = 0.25
 # For what such a run has in memory to be written (seconds). With the time to drain and the first of
 # these it is less than the 15 that a run has to end.
 SAVE_SECONDS = 1.5
 _POLL_SECONDS = 0.25
 
 
+class Requests:
+    """Which signals ask for something anew."""
+
+    def __init__(self) -> None:
+        """None has come."""
+        self._last = -math.inf
+
+    def is_another(self) -> bool:
+        """Whether the signal that has come now is not one with the one before."""
+        now = time.monotonic()
+        if now - self._last < TOGETHER_SECONDS:
+            return False
+        self._last = now
+        return True
+
+
 class Signals:
     """SIGINT, SIGTERM and SIGHUP end a run in good order; the second one ends it at once.
+
+    Two that come together are one.
 
     SIGINT is a person's, who need not be told that the run can go on; SIGTERM is a system's, which
     wants to know whether to start it again; SIGHUP says that the terminal is gone, and is left
@@ -55,6 +77,7 @@ class Signals:
         """
         self.received = 0  # the first signal
         self._told = 0  # the last one that came while there was nothing to stop
+        self._requests = Requests()
         self._stop: Callable[[], None] | None = None
         self._say, self._last_sign, self._save = say, last_sign, save
         self._waits_for_tasks, self._is_deaf = True, False
@@ -115,7 +138,7 @@ class Signals:
         return "Ctrl-C" if self._told == signal.SIGINT else signal.Signals(self._told).name
 
     def _handle(self, number: int, frame: object) -> None:
-        if self._is_deaf:
+        if self._is_deaf or not self._requests.is_another():
             return
         if self.received or self._stop is None:
             self._told = number
@@ -126,10 +149,11 @@ class Signals:
     def _watch(self, reader: int) -> None:
         """Ends the process that does not end itself."""
         heard: list[tuple[int, float]] = []  # signals, and when
+        requests = Requests()
         while True:
             if select.select([reader], [], [], _POLL_SECONDS if heard else None)[0]:
                 number = os.read(reader, 1)[0]
-                if number in ENDING:
+                if number in ENDING and requests.is_another():
                     heard.append((number, time.monotonic()))
             if not heard:
                 continue

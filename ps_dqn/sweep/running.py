@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ps_dqn.cluster.process import ENDING
 from ps_dqn.errors import UsageError
+from ps_dqn.run.signals import Requests
 from ps_dqn.sweep import trial as trials
 from ps_dqn.sweep.board import Board
 from ps_dqn.sweep.search import Search
@@ -48,6 +49,7 @@ class Sweep:
         self._asked = collections.Counter[Point]()  # how often the search waits for a score
         self._scores: dict[Point, float | None] = {}
         self._signals: list[int] = []
+        self._requests = Requests()
         self.ended: list[Trial] = []
         self.failed: list[Trial] = []
         self.interrupted: list[Trial] = []
@@ -61,7 +63,7 @@ class Sweep:
         """Runs them all, or until a signal comes."""
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda received, _: self._signals.append(received))
+                signal.signal(number, self._hear)
         asked = 0
         try:
             while True:
@@ -80,6 +82,10 @@ class Sweep:
             for each in self._running:
                 each.kill()
             self._board.close()
+
+    def _hear(self, number: int, _: object) -> None:
+        if self._requests.is_another():
+            self._signals.append(number)
 
     def _fill(self) -> None:
         """Starts runs while there is room."""

@@ -84,6 +84,20 @@ def test_a_run_that_lives_may_take_its_time_until_it_is_told_again(processes: Pr
     assert running.ended() == 130
 
 
+def test_two_signals_at_once_are_one_request(processes: Processes) -> None:
+    # `timeout` sends one to the process and one to its group.
+    body = """
+for _ in range(2):
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [])  # Python looks for signals
+time.sleep(1.5)
+print("written", handler.exit_code(False))
+"""
+    running = processes.start(*script(body, silent=60))
+    assert running.ended() == 0, running.text
+    assert running.lines == ["ready", "stopping", f"written {START_AGAIN}"]
+
+
 def test_a_run_that_needs_no_task_any_more_may_be_silent(processes: Processes) -> None:
     body = "handler.left_tasks(); os.kill(os.getpid(), 15); time.sleep(1); print('written')"
     running = processes.start(*script(body))

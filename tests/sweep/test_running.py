@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from support.made_runs import evaluations, make
 
+from ps_dqn.run import signals
 from ps_dqn.sweep import running, trial
 from ps_dqn.sweep.board import Board
 from ps_dqn.sweep.running import Plan, Sweep
@@ -166,7 +167,9 @@ def test_a_search_may_come_back_to_a_point(tmp_path: pathlib.Path) -> None:
 def test_a_signal_ends_all_runs_in_good_order(tmp_path: pathlib.Path) -> None:
     def saves_itself(run: Scripted) -> str:
         if run.looks == 2 and not run.trial.seed:
-            os.kill(os.getpid(), signal.SIGTERM)
+            for _ in range(2):  # as `timeout` does, to a process and to its group
+                os.kill(os.getpid(), signal.SIGTERM)
+                signal.pthread_sigmask(signal.SIG_BLOCK, [])  # Python looks for signals
         return trial.INTERRUPTED if run.asked and run.looks > 4 else ""
 
     Scripted.script = staticmethod(saves_itself)
@@ -185,6 +188,7 @@ def test_a_second_signal_ends_them_at_once(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "LAST_SECONDS", 0.0)
+    monkeypatch.setattr(signals, "TOGETHER_SECONDS", 0.0)  # each signal is a request
 
     def hangs(run: Scripted) -> str:
         if run.looks in (2, 4):
