@@ -6,23 +6,17 @@ The environment is Gymnasium's, in Python; what is compiled is an update and the
 import functools
 from typing import Any
 
+import cleanrl_settings
 import flax.linen as nn
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from cleanrl_settings import (
-    EPSILON_END,
-    EPSILON_START,
-    EPSILON_STEPS,
-    GAMMA,
-    SETTINGS,
-    TARGET_PERIOD,
-)
+from cleanrl_settings import EPSILON_START, GAMMA
 from equations import Ring, epsilon, td_target
 from protocol import Act, arguments
-from rates import SAME, Rates, judge
+from rates import Rates, judge
 
 Parameters = Any  # a tree of arrays
 
@@ -47,14 +41,14 @@ def _same(parameters: Parameters) -> Parameters:
 def main() -> None:
     options = arguments()
     generator = np.random.default_rng(options.seed)
-    settings = SAME[options.env_id]._asdict() if options.rate_seconds else SETTINGS
+    settings = cleanrl_settings.of(options)
     environment = gymnasium.make(options.env_id)
     shape = environment.observation_space.shape
-    ring = Ring(settings["capacity"], shape, np.float32, options.seed)
-    network = Network(int(environment.action_space.n), settings["hidden"])
+    ring = Ring(settings.capacity, shape, np.float32, options.seed)
+    network = Network(int(environment.action_space.n), settings.hidden)
     online = network.init(jax.random.PRNGKey(options.seed), jnp.zeros((1, *shape)))
     target = online
-    optimizer = optax.adam(settings["learning_rate"])
+    optimizer = optax.adam(settings.learning_rate)
     moments = optimizer.init(online)
     updates = 0
 
@@ -84,7 +78,7 @@ def main() -> None:
     observation, _ = environment.reset(seed=options.seed)
     protocol = judge(options)
     for step in range(options.env_steps):
-        share = epsilon(step, EPSILON_START, EPSILON_END, EPSILON_STEPS)
+        share = epsilon(step, EPSILON_START, settings.epsilon_end, settings.epsilon_steps)
         if generator.random() < share:
             action = int(generator.integers(environment.action_space.n))
         else:
@@ -92,11 +86,11 @@ def main() -> None:
         following, reward, terminated, cut, _ = environment.step(action)
         ring.add(observation, action, float(reward), following, terminated)
         observation = environment.reset()[0] if terminated or cut else following
-        if step > settings["learning_starts"] and step % settings["update_period"] == 0:
-            minibatch = ring.sample(settings["batch_size"])
+        if step > settings.learning_starts and step % settings.update_period == 0:
+            minibatch = ring.sample(settings.batch_size)
             online, moments = learn(online, target, moments, minibatch)
             updates += 1
-        if step % TARGET_PERIOD == 0:
+        if step % settings.target_period == 0:
             target = online
         if protocol.due(step + 1) and protocol.evaluate(
             step + 1, updates, acting(online), functools.partial(_same, online)

@@ -6,20 +6,14 @@ Gym of 2021.
 
 import copy
 
+import cleanrl_settings
 import gymnasium
 import numpy as np
 import torch
-from cleanrl_settings import (
-    EPSILON_END,
-    EPSILON_START,
-    EPSILON_STEPS,
-    GAMMA,
-    SETTINGS,
-    TARGET_PERIOD,
-)
+from cleanrl_settings import EPSILON_START, GAMMA
 from equations import Ring, epsilon, td_target
 from protocol import PONG, Act, arguments
-from rates import SAME, Rates, judge
+from rates import Rates, judge
 from torch import nn
 
 
@@ -68,18 +62,18 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     generator = np.random.default_rng(options.seed)
-    settings = SAME[options.env_id]._asdict() if options.rate_seconds else SETTINGS
+    settings = cleanrl_settings.of(options)
     environment = make(options.env_id)
     space = environment.observation_space
     once = options.env_id == PONG
-    ring = Ring(settings["capacity"], space.shape, space.dtype, options.seed, once)
-    online = network(environment, settings["hidden"])
+    ring = Ring(settings.capacity, space.shape, space.dtype, options.seed, once)
+    online = network(environment, settings.hidden)
     target = copy.deepcopy(online)
-    optimizer = torch.optim.Adam(online.parameters(), lr=settings["learning_rate"])
+    optimizer = torch.optim.Adam(online.parameters(), lr=settings.learning_rate)
     updates = 0
 
     def learn() -> None:
-        observations, actions, rewards, following, terminated = ring.sample(settings["batch_size"])
+        observations, actions, rewards, following, terminated = ring.sample(settings.batch_size)
         with torch.no_grad():
             best = target(tensor(following)).max(dim=1).values
             wanted = td_target(torch.as_tensor(rewards), torch.as_tensor(terminated), best, GAMMA)
@@ -93,7 +87,7 @@ def main() -> None:
     observation, _ = environment.reset(seed=options.seed)
     protocol = judge(options)
     for step in range(options.env_steps):
-        share = epsilon(step, EPSILON_START, EPSILON_END, EPSILON_STEPS)
+        share = epsilon(step, EPSILON_START, settings.epsilon_end, settings.epsilon_steps)
         if generator.random() < share:
             action = int(generator.integers(environment.action_space.n))
         else:
@@ -101,10 +95,10 @@ def main() -> None:
         following, reward, terminated, cut, _ = environment.step(action)
         ring.add(observation, action, float(reward), following, terminated)
         observation = environment.reset()[0] if terminated or cut else following
-        if step > settings["learning_starts"] and step % settings["update_period"] == 0:
+        if step > settings.learning_starts and step % settings.update_period == 0:
             learn()
             updates += 1
-        if step % TARGET_PERIOD == 0:
+        if step % settings.target_period == 0:
             target.load_state_dict(online.state_dict())
         if protocol.due(step + 1) and protocol.evaluate(
             step + 1, updates, act, lambda: copy.deepcopy(online.state_dict())

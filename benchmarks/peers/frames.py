@@ -12,8 +12,15 @@ from gymnasium.wrappers import (
 gymnasium.register_envs(ale_py)
 
 
-def make(env_id: str) -> gymnasium.Env[np.ndarray, int]:
-    """Four frames a step, 84 × 84, the last four of them stacked, rewards cut to -1 … 1."""
+def make(env_id: str, scored: bool = False) -> gymnasium.Env[np.ndarray, int]:
+    """Four frames a step, 84 × 84, the last four of them stacked.
+
+    Args:
+        env_id: of the game.
+        scored: rewards and episodes are the game's own. Else rewards are cut to -1 … 1, and a lost
+            life ends an episode.
+    """
     environment = gymnasium.make(env_id, frameskip=1, repeat_action_probability=0.0)
-    environment = AtariPreprocessing(environment, noop_max=30, terminal_on_life_loss=True)
-    return ClipReward(FrameStackObservation(environment, 4), -1, 1)
+    environment = AtariPreprocessing(environment, noop_max=30, terminal_on_life_loss=not scored)
+    stacked = FrameStackObservation(environment, 4)
+    return stacked if scored else ClipReward(stacked, -1, 1)

@@ -4,9 +4,11 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from installing import Unavailable
@@ -79,7 +81,7 @@ def measure(peer: Peer, python: str, asked: Asked) -> dict[str, object]:
         late.start()
         assert process.stdout is not None
         try:
-            lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
+            lines = list(heard(process.stdout))
             process.wait()
         finally:
             late.cancel()
@@ -97,6 +99,17 @@ def measure(peer: Peer, python: str, asked: Asked) -> dict[str, object]:
         "load": load,
         "load_after": os.getloadavg()[0],
     }
+
+
+def heard(output: Iterable[str]) -> Iterator[dict[str, float]]:
+    """What a program says, while people hear of its evaluations."""
+    for line in output:
+        if line.startswith("{"):
+            said = json.loads(line)
+            if "eval_return" in said:
+                where = f"{said['env_steps']:,} env steps, {said['seconds']:,.0f} s"
+                print(f"  {where}: {said['eval_return']:.1f}", file=sys.stderr, flush=True)
+            yield said
 
 
 def scores(asked: Asked, lines: list[dict[str, float]]) -> dict[str, object]:

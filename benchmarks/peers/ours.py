@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from protocol import BEST_EPISODES, PONG, arguments
+from protocol import BEST_EPISODES, PONG, TARGETS, arguments
 from rates import SAME, WARM_UP
 
 PRESETS = {
@@ -22,6 +22,8 @@ PRESETS = {
     "LunarLander-v3": "lunarlander",
     PONG: "atari",
 }
+# For a score, not for what is the same for all.
+SCORED = PRESETS | {PONG: "atari_fast"}
 INTERRUPTED = 75  # what the run exits with where it was ended before its end
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -91,11 +93,13 @@ def bytes_per_transition(said: str) -> float | None:
 
 def flags(options: argparse.Namespace) -> list[str]:
     """Of the run."""
-    preset = ",".join(filter(None, (options.preset, PRESETS[options.env_id])))
+    presets = PRESETS if options.rate_seconds else SCORED
+    preset = ",".join(filter(None, (options.preset, presets[options.env_id])))
     given = [f"--preset={preset}", f"--seed={options.seed}", f"--num_workers={options.workers}"]
     given.append(f"--total_env_steps={options.env_steps}")
     if not options.rate_seconds:
-        return given + ([] if options.until_solved else ["--target_return=inf"])
+        target = TARGETS[options.env_id] if options.until_solved else float("inf")
+        return [*given, f"--target_return={target}"]
     same = SAME[options.env_id]
     return [
         *(*given, "--target_return=inf", "--eval_period=1000000000", "--confirm_episodes=0"),

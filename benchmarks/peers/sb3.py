@@ -51,6 +51,17 @@ SETTINGS = {
         "exploration_final_eps": 0.07,
     },
     "LunarLander-v3": _LANDER,
+    PONG: {
+        "learning_rate": 1e-4,
+        "batch_size": 32,
+        "buffer_size": 100_000,
+        "learning_starts": 100_000,
+        "target_update_interval": 1000,
+        "train_freq": 4,
+        "gradient_steps": 1,
+        "exploration_fraction": 0.1,
+        "exploration_final_eps": 0.01,
+    },
 }
 
 
@@ -115,6 +126,8 @@ def zoo(options: argparse.Namespace) -> dict[str, Any]:
     settings = dict(SETTINGS[options.env_id])
     # Exploration falls within the same steps, however long the run may be.
     settings["exploration_fraction"] *= STEPS[options.env_id] / options.env_steps
+    if options.env_id == PONG:
+        return {"policy": "CnnPolicy", "env": atari(options)} | settings
     network = {"net_arch": [256, 256]}
     return {"policy": "MlpPolicy", "env": options.env_id, "policy_kwargs": network} | settings
 

@@ -5,7 +5,7 @@ import pathlib
 
 import ours
 import pytest
-from protocol import PONG, arguments
+from protocol import PONG, TARGETS, arguments
 from support.command_lines import parsed
 from support.programs import ROOT, run_python
 
@@ -76,13 +76,14 @@ def test_what_is_the_same_for_all_is_asked_of_ours(env_id: str, workers: int) ->
     assert config.network.network == ("nature" if env_id == PONG else "mlp")
 
 
-@pytest.mark.parametrize("env_id", [each for each in ours.PRESETS if each != PONG])
+@pytest.mark.parametrize("env_id", ours.SCORED)
 def test_scores_are_those_of_the_preset(env_id: str) -> None:
     words = [*WORDS, f"--env_id={env_id}", "--until_solved"]
     config = experiment.read(parsed(*ours.flags(arguments(words))))
-    preset = experiment.read(parsed(f"--preset={ours.PRESETS[env_id]}"))
+    preset = experiment.read(parsed(f"--preset={ours.SCORED[env_id]}"))
     assert config.learning == preset.learning
     assert config.network == preset.network
+    assert config.run.target_return == TARGETS[env_id]
 
 
 @pytest.mark.slow
