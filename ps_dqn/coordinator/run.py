@@ -155,7 +155,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     except ClusterLostError:
         context.snapshots.seconds = training.seconds
         context.history.lost(context.vitals.read().counters, time.perf_counter() - context.started)
-        schedule.settle(SETTLE_SECONDS)
+        with stages.stage("waiting for closures to end, as a task is lost", context.say):
+            schedule.settle(SETTLE_SECONDS)
         raise
     finally:
         with timeline.span("closing the connection"):
