@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from ps_dqn.cluster.spec import SERVERS, Task
 from ps_dqn.errors import ClusterLostError, UsageError, WorkerError
 from ps_dqn.wire import bridge
 
@@ -23,6 +24,7 @@ _CODE = "xla_compile_cache__"
 _PREAMBLE = re.compile(r"\s*|.*:|Detected at node .*|<stack traces .*|\d+ root error.*")
 _NUMBERED = re.compile(r"^\s*\(\d+\) [A-Z_]+:")  # the first of several
 _MISTAKEN = re.compile(r"different device incarnation.*?/job:(\w+)/replica:0/task:(\d+)", re.DOTALL)
+_SERVER = re.compile(rf"/job:({'|'.join(SERVERS)})/replica:0/task:(\d+)")
 
 
 def reason(error: BaseException) -> str:
@@ -43,9 +45,9 @@ def lost(error: BaseException) -> ClusterLostError:
     if isinstance(error, _FAULTS):
         print(error, file=sys.stderr, flush=True)  # its log
         return ClusterLostError(f"a closure failed inside TensorFlow: {reason(error)}")
-    return ClusterLostError(
-        f"lost a task that cannot be replaced, likely a parameter server: {reason(error)}"
-    )
+    named = {Task(job, int(index)) for job, index in _SERVER.findall(str(error))}
+    who = str(named.pop()) if len(named) == 1 else "a parameter server"
+    return ClusterLostError(f"lost a task, likely {who}: {reason(error)}")
 
 
 def mistaken(error: ClusterLostError) -> tuple[str, int] | None:

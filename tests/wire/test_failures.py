@@ -130,3 +130,17 @@ def test_an_unknown_method_is_a_failure_like_any_other(coordinator):
         return bridge.take_error(worker, after=called)
 
     assert "KeyError: 'nobody_has_this'" in coordinator.schedule(unknown).fetch().decode()
+
+
+@pytest.mark.parametrize(
+    ("said", "who"),
+    [
+        ("/job:chief/replica:0/task:0 to /job:ps/replica:0/task:1", "parameter server 1"),
+        ("GRPC error from remote target /job:replay/replica:0/task:2: gone", "replay server 2"),
+        ("/job:ps/replica:0/task:0 and /job:ps/replica:0/task:1", "a parameter server"),
+        ("Socket closed", "a parameter server"),
+    ],
+)
+def test_a_lost_server_is_named_where_tensorflow_names_one(said: str, who: str) -> None:
+    lost = failures.lost(tf.errors.UnavailableError(None, None, said))
+    assert str(lost) == f"lost a task, likely {who}: {said}"
