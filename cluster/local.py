@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator
 from ps_dqn.cluster import lifeline, streams
 from ps_dqn.cluster.arrivals import tasks_there
 from ps_dqn.cluster.control import TaskDiedError
+from ps_dqn.cluster.ending import ENDING
 from ps_dqn.cluster.ports import RESERVATION_VARIABLE, reservation
-from ps_dqn.cluster.process import ENDING, Process, fork
+from ps_dqn.cluster.process import Process, fork
 from ps_dqn.cluster.restarts import Restarts
 from ps_dqn.cluster.spec import ClusterSpec, Task, of_servers
 

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -11,9 +10,6 @@ import traceback
 from collections.abc import Callable
 
 from ps_dqn.cluster import lifeline
-
-# Signals that ask a process to end.
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclasses.dataclass

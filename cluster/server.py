@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ps_dqn.cluster import connections, health, ordinal, pulse, streams
+from ps_dqn.cluster.ending import Requests
 from ps_dqn.cluster.spec import ClusterSpec, Task, TaskOptions
 
 # How long clean-up may take before the task leaves anyway (seconds): less than most nodes have
@@ -128,9 +129,14 @@ def serve(
     own = health.OwnServer(spec.addresses(task.job)[task.index])
     if options.health_port:
         health.start(options.health_port, own.is_alive, own.is_ready, collector)
-    signals: list[int] = []
+    requests, signals = Requests(), list[int]()
+
+    def hear(number: int, _: object) -> None:
+        if requests.is_another():
+            signals.append(number)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: signals.append(number))
+        signal.signal(number, hear)
     # Ctrl-C reaches every process of a terminal; the coordinator decides what follows from it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threads = options.intra_op_threads, options.inter_op_threads

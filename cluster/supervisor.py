@@ -18,8 +18,9 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from ps_dqn.cluster.control import Control
+from ps_dqn.cluster.ending import ENDING
 from ps_dqn.cluster.local import LocalCluster, describe_exit
-from ps_dqn.cluster.process import ENDING, Process
+from ps_dqn.cluster.process import Process
 from ps_dqn.cluster.restarts import RESTARTS_PER_TASK
 from ps_dqn.cluster.spec import Task
 

@@ -1,6 +1,5 @@
 """How a run is asked to end, and what its exit code says to who started it."""
 
-import math
 import os
 import select
 import signal
@@ -8,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ps_dqn.cluster.process import ENDING
+from ps_dqn.cluster.ending import ENDING, Requests
 
 FAILED = 1
 WRONG_USAGE = 2  # starting it again is in vain
@@ -22,29 +21,10 @@ INTERRUPTED = 128 + signal.SIGINT
 SILENT_SECONDS = 8.0
 # So is one that was asked twice (seconds).
 LAST_SECONDS = 1.0
-# Signals so close to one another are one request (seconds): `timeout` and some supervisors send one
-# to the process and one to its group.
-TOGETHER_SECONDS = 0.25
 # For what such a run has in memory to be written (seconds). With the time to drain and the first of
 # these it is less than the 15 that a run has to end.
 SAVE_SECONDS = 1.5
 _POLL_SECONDS = 0.25
-
-
-class Requests:
-    """Which signals ask for something anew."""
-
-    def __init__(self) -> None:
-        """None has come."""
-        self._last = -math.inf
-
-    def is_another(self) -> bool:
-        """Whether the signal that has come now is not one with the one before."""
-        now = time.monotonic()
-        if now - self._last < TOGETHER_SECONDS:
-            return False
-        self._last = now
-        return True
 
 
 class Signals:

@@ -8,9 +8,8 @@ import signal
 import time
 from collections.abc import Callable
 
-from ps_dqn.cluster.process import ENDING
+from ps_dqn.cluster.ending import ENDING, Requests
 from ps_dqn.errors import UsageError
-from ps_dqn.run.signals import Requests
 from ps_dqn.sweep import trial as trials
 from ps_dqn.sweep.board import Board
 from ps_dqn.sweep.search import Search

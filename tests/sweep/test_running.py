@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from support.made_runs import evaluations, make
 
-from ps_dqn.run import signals
+from ps_dqn.cluster import ending
 from ps_dqn.sweep import running, trial
 from ps_dqn.sweep.board import Board
 from ps_dqn.sweep.running import Plan, Sweep
@@ -188,7 +188,7 @@ def test_a_second_signal_ends_them_at_once(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "LAST_SECONDS", 0.0)
-    monkeypatch.setattr(signals, "TOGETHER_SECONDS", 0.0)  # each signal is a request
+    monkeypatch.setattr(ending, "TOGETHER_SECONDS", 0.0)  # each signal is a request
 
     def hangs(run: Scripted) -> str:
         if run.looks in (2, 4):

@@ -15,7 +15,7 @@ import tensorflow as tf
 from rich.console import Console
 from support import states
 
-from ps_dqn.cluster import ports
+from ps_dqn.cluster import ending, ports
 from ps_dqn.cluster.spec import Placement
 from ps_dqn.config import Config
 from ps_dqn.coordinator import process, reconnect
@@ -79,7 +79,7 @@ def run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[End
     handlers = {number: signal.getsignal(number) for number in signals.ENDING}
     # Its thread would end this process.
     monkeypatch.setattr(signals.Signals, "watch", lambda _: None)
-    monkeypatch.setattr(signals, "TOGETHER_SECONDS", 0.0)  # each signal is a request
+    monkeypatch.setattr(ending, "TOGETHER_SECONDS", 0.0)  # each signal is a request
     monkeypatch.setattr(tasks, "running", lambda *_: contextlib.nullcontext())
     yield Ended(tmp_path, monkeypatch)
     for number, handler in handlers.items():
