@@ -1,4 +1,4 @@
-"""Convolutions of all minibatches at once take more memory than all else: none are made."""
+"""Images and quantiles of all minibatches at once fit into no cache: none are made."""
 
 import dataclasses
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from ps_dqn import networks
-from ps_dqn.config import Config, Learning, Network, ParameterServer
+from ps_dqn.config import Config, Learning, Network, ParameterServer, Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.learning import loss_scaling, minibatches
 from ps_dqn.learning.learner import local_optimizer_slots, make_learner
@@ -17,15 +17,19 @@ from ps_dqn.replay.batch import zero_batch
 SHAPES = {"nature": (4, 36, 36), "minatar": (10, 10, 4), "mlp": (4,)}
 
 
-@pytest.mark.parametrize(("name", "at_once"), [("nature", 1), ("minatar", 3), ("mlp", 3)])
-def test_targets_of_a_network_of_convolutions_are_found_for_each_minibatch(
-    name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "distribution", "at_once"),
+    [("nature", "none", 1), ("minatar", "none", 1), ("mlp", "iqn", 1), ("mlp", "none", 3)],
+)
+def test_what_is_large_is_found_for_one_minibatch_at_a_time(
+    name: str, distribution: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dtype = np.dtype(np.float32 if name == "mlp" else np.uint8)
     environment = EnvironmentSpec(SHAPES[name], dtype, 2, None)
     config = dataclasses.replace(
         Config(),
         network=Network(network=name, hidden_sizes=(8,)),
+        value=Value(value_distribution=distribution),
         parameter_server=ParameterServer(local_updates=3),
         learning=Learning(batch_size=2),
     )
