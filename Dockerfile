@@ -12,13 +12,18 @@
 #
 #   docker build --secret id=pip.conf,src="$HOME/.config/pip/pip.conf" --tag ps-dqn .
 #
+# REQUIREMENTS is the lock of what is in it; for workers with a GPU, with NVIDIA's libraries:
+#
+#   docker build --build-arg REQUIREMENTS=k8s/image/gpu/requirements.txt --tag ps-dqn:0.2.0-gpu .
+#
 # Where there is no Docker: k8s/image/build-with-buildah.
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS builder
+ARG REQUIREMENTS=k8s/image/requirements.txt
 # pip stays outside of the environment that is shipped.
 RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/ps-dqn
-COPY k8s/image/requirements.txt /src/
+COPY ${REQUIREMENTS} /src/requirements.txt
 # The headers are for compiling operations of one's own: a fifth of TensorFlow. Bytecode is compiled
 # here, since the containers cannot write it; that makes every start several times faster.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \

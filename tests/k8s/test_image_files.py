@@ -13,6 +13,8 @@ from support.programs import ROOT
 tomllib = pytest.importorskip("tomllib")
 
 FILES = ROOT / "k8s" / "image"
+GPU = FILES / "gpu"
+in_both = pytest.mark.parametrize("files", [FILES, GPU], ids=["cpu", "gpu"])
 
 
 def names_in(path: pathlib.Path) -> set[str]:
@@ -21,22 +23,23 @@ def names_in(path: pathlib.Path) -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in lines if line}
 
 
-def locked() -> dict[str, str]:
+def locked(files: pathlib.Path) -> dict[str, str]:
     """The lock's packages and their versions."""
-    text = (FILES / "requirements.txt").read_text()
+    text = (files / "requirements.txt").read_text()
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, re.MULTILINE))
 
 
-def test_every_dependency_is_locked_in_a_version_that_fits():
-    text = (FILES / "requirements.txt").read_text()
+@in_both
+def test_every_dependency_is_locked_in_a_version_that_fits(files: pathlib.Path):
+    text = (files / "requirements.txt").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     declared = [*project["dependencies"]]
     for extra in re.findall(r"--extra (\S+)", text):
         declared += extras[extra]
-    versions = locked()
+    versions = locked(files)
     # The same modules under another name stand in for what is excluded.
-    for name in names_in(FILES / "excluded.txt"):
+    for name in names_in(files / "excluded.txt"):
         versions[name] = versions.get(f"{name}-cpu", "0")
     requirements = [Requirement(each) for each in declared]
     assert requirements
@@ -45,13 +48,23 @@ def test_every_dependency_is_locked_in_a_version_that_fits():
         assert versions.get(name, "0") in requirement.specifier, requirement
 
 
-def test_the_lock_has_what_is_asked_for_and_nothing_that_is_excluded():
-    assert names_in(FILES / "requirements.in") <= locked().keys()
-    assert not names_in(FILES / "excluded.txt") & locked().keys()
+@in_both
+def test_the_lock_has_what_is_asked_for_and_nothing_that_is_excluded(files: pathlib.Path):
+    assert names_in(files / "requirements.in") <= locked(files).keys()
+    assert not names_in(files / "excluded.txt") & locked(files).keys()
 
 
-def test_the_lock_names_no_place_of_packages():
-    text = (FILES / "requirements.txt").read_text()
+def test_roles_of_both_images_run_the_same_versions():
+    cpu, gpu = locked(FILES), locked(GPU)
+    assert gpu.pop("tensorflow") == cpu.pop("tensorflow-cpu")
+    libraries = {name for name in gpu if name.startswith("nvidia-")}
+    assert {"nvidia-cublas-cu12", "nvidia-cudnn-cu12"} <= libraries
+    assert {name: gpu[name] for name in gpu.keys() - libraries} == cpu
+
+
+@in_both
+def test_the_lock_names_no_place_of_packages(files: pathlib.Path):
+    text = (files / "requirements.txt").read_text()
     assert "://" not in text
     assert "index-url" not in text
 
