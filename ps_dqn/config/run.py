@@ -162,8 +162,8 @@ class ParameterServer:
     jit_compile: str = option(
         "auto",
         "What XLA compiles: the whole update loop; of it the optimizer's step alone; or nothing. "
-        "auto is update, but optimizer for networks with convolutions, which XLA computes slowly "
-        "on CPUs.",
+        "auto is update, but optimizer for networks with convolutions where not every worker that "
+        "learns has a GPU: XLA computes them slowly on CPUs.",
         choices=("auto", "update", "optimizer", "none"),
     )
 

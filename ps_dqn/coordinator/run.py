@@ -8,7 +8,7 @@ from ps_dqn.cluster import remote
 from ps_dqn.cluster.spec import SERVERS, Task, of_servers
 from ps_dqn.config import Config
 from ps_dqn.coordinator import stores
-from ps_dqn.coordinator.connecting import connection, runtime
+from ps_dqn.coordinator.connecting import connection, gpus, runtime
 from ps_dqn.coordinator.connecting.connection import Connection
 from ps_dqn.coordinator.context import RunContext
 from ps_dqn.coordinator.evaluating.films import Films
@@ -58,6 +58,8 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     config, environment, spec = context.config, context.environment, context.placement.spec
     num_workers = len(spec.workers)
     connected = _connect(context, reconnecting)
+    present = connected.members.present
+    on_gpus = gpus.learns_on_them(config, num_workers, present, context.say)
 
     building = stages.stage("building the network", context.say)
     with building, runtime.without_functions_of_operations():
@@ -65,7 +67,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         network = networks.build(*whose, config.precision.precision)
         written = network if config.precision.is_full else networks.build(*whose)
         acts = behaviour.make(config, environment, network)
-    store = stores.make(config, spec, connected.members.present)
+    store = stores.make(config, spec, present)
     with stages.stage("creating the parameters", context.say):
         state, run_id = _begin(context, store, network, resumed, reconnecting)
     replay = ReplayStore(config, environment, len(spec.ps), len(spec.replay))
@@ -75,9 +77,9 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     with stages.stage("tracing what workers will run", context.say):
         saved = resumed.state if resumed is not None else None
         loss_scale = context.snapshots.first_loss_scale(config.precision, state, saved)
-        closures = Closures(config, environment, store, replay, network, acts, run_id, loss_scale)
+        known = config, environment, store, replay, network, acts, run_id, loss_scale
+        closures = Closures(*known, on_gpus)
     is_synchronous = config.parameter_server.is_synchronous
-    present = connected.members.present
     absent = sorted(set(range(num_workers)) - present)
     workers = recovery.Workers(present, store.num_ps)
     heard = context.history.heard.version if context.history.heard else 0

@@ -27,11 +27,17 @@ def local_optimizer_slots(config: Config) -> int:
     return optimizers.build(config.learning).num_slots
 
 
-def compiled_by_xla(config: Config, network: QNetwork) -> str:
-    """What of the update loop is: "update" all of it, "optimizer" its step, "none"."""
+def compiled_by_xla(config: Config, network: QNetwork, on_gpus: bool) -> str:
+    """What of the update loop is: "update" all of it, "optimizer" its step, "none".
+
+    Args:
+        config: the experiment.
+        network: the Q-network.
+        on_gpus: whether all learning is done on GPUs; XLA is slow at convolutions on processors.
+    """
     said = config.parameter_server.jit_compile
     if said == "auto":
-        return "optimizer" if network.has_convolutions else "update"
+        return "optimizer" if network.has_convolutions and not on_gpus else "update"
     return said
 
 
@@ -91,12 +97,15 @@ def _as_learned(batch: Batch, network: QNetwork, parameters: tf.Tensor) -> Batch
     return batch._replace(returns=network.rewards(parameters, batch.returns))
 
 
-def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
+def make_learner(
+    config: Config, network: QNetwork, on_gpus: bool = False
+) -> Callable[..., Learned]:
     """The update loop, a pure function without a cluster in it.
 
     Args:
         config: the experiment.
         network: the Q-network.
+        on_gpus: whether it is to run on GPUs, wherever it runs.
 
     Returns:
         A compiled function of online [P], target [P], slots [S, P], steps made before (float32
@@ -105,7 +114,7 @@ def make_learner(config: Config, network: QNetwork) -> Callable[..., Learned]:
         parameters (float32 [P], or [0] for all; masked ones of online and target are zero).
     """
     learning, updates = config.learning, config.parameter_server.local_updates
-    compiled = compiled_by_xla(config, network)
+    compiled = compiled_by_xla(config, network, on_gpus)
     optimizer = optimizers.build(learning)
 
     def apply(old, slots, grad, rate, step):  # type: ignore[no-untyped-def]

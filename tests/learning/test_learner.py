@@ -209,14 +209,22 @@ def test_the_optimizer_alone_may_be_compiled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "images", "dense"),
-    [("auto", "optimizer", "update"), ("none", "none", "none"), ("update", "update", "update")],
+    ("said", "images", "dense", "on_gpus"),
+    [
+        ("auto", "optimizer", "update", "update"),
+        ("none", "none", "none", "none"),
+        ("update", "update", "update", "update"),
+        ("optimizer", "optimizer", "optimizer", "optimizer"),
+    ],
 )
-def test_loops_with_convolutions_are_compiled_where_that_is_said(said, images, dense) -> None:
+def test_loops_with_convolutions_are_compiled_on_gpus_or_where_that_is_said(
+    said, images, dense, on_gpus
+) -> None:
     config = Config.from_values({"jit_compile": said})
     for expected, has_convolutions in ((images, True), (dense, False)):
         network: Any = SimpleNamespace(has_convolutions=has_convolutions)
-        assert compiled_by_xla(config, network) == expected
+        assert compiled_by_xla(config, network, on_gpus=False) == expected
+        assert compiled_by_xla(config, network, on_gpus=True) == on_gpus
 
 
 @pytest.mark.parametrize(("optimizer", "slots"), [("adam", 2), ("rmsprop", 1), ("sgd", 1)])

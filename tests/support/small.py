@@ -29,7 +29,7 @@ def no_replay_servers(config: Config) -> ReplayStore:
     return ReplayStore(config, environments.describe(config.environment), num_ps=1, num_servers=0)
 
 
-def make_closures(config, num_ps: int, num_workers: int):
+def make_closures(config, num_ps: int, num_workers: int, on_gpus: bool = False):
     """A new run on the connected cluster: its store and its closures.
 
     It takes the parameter servers from the run before it.
@@ -47,7 +47,8 @@ def make_closures(config, num_ps: int, num_workers: int):
     run_id = secrets.token_hex(4)
     acts = behaviour.make(config, environment, network)
     replay = no_replay_servers(config)
-    return store, Closures(config, environment, store, replay, network, acts, run_id)
+    made = config, environment, store, replay, network, acts, run_id
+    return store, Closures(*made, on_gpus=on_gpus)
 
 
 SMALL = {

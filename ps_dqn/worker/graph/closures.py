@@ -58,6 +58,7 @@ class Closures:
         acts: Behaviours,
         run_id: str,
         loss_scale: int = 1,
+        on_gpus: bool = False,
     ):
         """Traces the training closure.
 
@@ -70,6 +71,7 @@ class Closures:
             acts: how workers act.
             run_id: the same for every session of a run; workers find their replay by it.
             loss_scale: that workers begin with, where there is one.
+            on_gpus: whether whoever learns does so on a GPU.
         """
         self._config = config
         self._environment = environment
@@ -87,14 +89,16 @@ class Closures:
         self._packed = Packed.specs(sizes)
         size = network.num_parameters
         self._pulled = Pulled.specs(size, masking.size(config.pruning, size))
-        if compiled_by_xla(config, network) == "update":
+        if compiled_by_xla(config, network, on_gpus) == "update":
             # Nothing is left that is quicker when TensorFlow has rewritten it, and a worker needs
             # a sixth of a second for that before its first closure.
             tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
         # First, and so always under the same name.
         compile_cache.settle_names()
         self._program = acts.program
-        self._part = make_part(config, environment, network, acts.collecting, sizes, replay)
+        self._part = make_part(
+            *(config, environment, network, acts.collecting, sizes, replay, on_gpus)
+        )
         self._evaluations: dict[tuple[int, bool], Any] = {}
         self.train = _trace(self._train, tf.TensorSpec([len(calls.Tickets._fields)], tf.int64))
         self.freeze, self.keeps_frozen = _trace(store.freeze), store.keeps_frozen

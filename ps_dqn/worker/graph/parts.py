@@ -46,6 +46,7 @@ class OwnReplay:
         network: QNetwork,
         acts: Behaviour,
         sizes: Sizes,
+        on_gpus: bool,
     ):
         """Traces the update loop.
 
@@ -55,13 +56,15 @@ class OwnReplay:
             network: the Q-network.
             acts: how.
             sizes: of the run.
+            on_gpus: whether all of them learn on GPUs.
         """
         acting = acting_specs(config, environment, network)
         self._behaviour = acts
         self._overlaps = config.parameter_server.overlap == "on"
         self._plan = plan_specs(config, sizes, acting)
         self._sampled = Sampled.specs(zero_batch(config, environment), acting)
-        self._learn = traced_learner(config, network, self._plan, self._sampled.batch)
+        batch = self._sampled.batch
+        self._learn = traced_learner(config, network, self._plan, batch, on_gpus)
 
     def __call__(self, caller: Caller, pulled: Pulled) -> Made:
         """Collects, samples, learns."""
@@ -91,7 +94,7 @@ def acting_specs(
 
 
 def traced_learner(
-    config: Config, network: QNetwork, plan: Plan, batch: Any
+    config: Config, network: QNetwork, plan: Plan, batch: Any, on_gpus: bool
 ) -> Callable[[Pulled, Plan, Any], Learned]:
     """What a worker computes for a push, of what it pulls, plans and samples.
 
@@ -100,6 +103,7 @@ def traced_learner(
         network: the Q-network.
         plan: specs of the plan.
         batch: specs of the minibatches of all local updates.
+        on_gpus: whether all learning is done on GPUs.
     """
 
     def inputs(pulled: Pulled, plan: Plan, batch: Any) -> tuple[Any, ...]:
@@ -114,6 +118,6 @@ def traced_learner(
     specs = tf.nest.map_structure(
         lambda spec: tf.TensorSpec(spec.shape, spec.dtype), inputs(pulled, plan, batch)
     )
-    learner: Any = make_learner(config, network)
+    learner: Any = make_learner(config, network, on_gpus)
     learn = learner.get_concrete_function(*specs)
     return lambda *given: learn(*inputs(*given))

@@ -42,6 +42,7 @@ class SharedReplay:
         acts: Behaviour,
         sizes: Sizes,
         replay: ReplayStore,
+        on_gpus: bool,
     ):
         """Traces the update loop.
 
@@ -52,6 +53,7 @@ class SharedReplay:
             acts: how actors do.
             sizes: of the run.
             replay: the replay servers.
+            on_gpus: whether all learners learn on GPUs.
         """
         self._config, self._behaviour, self._replay = config, acts, replay
         self._sizes, self._num_learners = sizes, config.topology.num_learners
@@ -60,7 +62,7 @@ class SharedReplay:
         self._plan = plan_specs(config, sizes, nothing)
         batch = zero_batch(config, environment)
         self._weighed = Weighed.specs(batch)
-        self._learn = traced_learner(config, network, self._plan, batch)
+        self._learn = traced_learner(config, network, self._plan, batch, on_gpus)
 
     def __call__(self, caller: Caller, pulled: Pulled) -> Made:
         """Learns, or collects."""
@@ -117,6 +119,7 @@ def make_part(
     acts: Behaviour,
     sizes: Sizes,
     replay: ReplayStore,
+    on_gpus: bool,
 ) -> Part:
     """What the configuration's workers do between a pull and a push.
 
@@ -127,7 +130,8 @@ def make_part(
         acts: how.
         sizes: of the run.
         replay: the replay servers, or a store of none.
+        on_gpus: whether whoever learns does so on a GPU.
     """
     if replay.num_servers:
-        return SharedReplay(config, environment, network, acts, sizes, replay)
-    return OwnReplay(config, environment, network, acts, sizes)
+        return SharedReplay(config, environment, network, acts, sizes, replay, on_gpus)
+    return OwnReplay(config, environment, network, acts, sizes, on_gpus)
