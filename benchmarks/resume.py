@@ -1,9 +1,10 @@
 """What a run that is stopped and resumed loses: with its replay kept in files, and without.
 
-    python benchmarks/resume.py --picture=docs/resume.png
+    python benchmarks/resume.py --output=docs/resume.csv --picture=docs/resume.png
 
 A preset's run is stopped half-way. Two copies of its run directory go on: one as it is, one whose
-workers' files are gone, as if replay had been kept in memory.
+workers' files are gone, as if replay had been kept in memory. Beside them a run of the same seed
+that nobody stops: how much evaluations waver by themselves.
 """
 
 import argparse
@@ -19,11 +20,14 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from csv_rows import append, read
 
 PRESETS = pathlib.Path(__file__).parent.parent / "flags" / "presets"
 # Where each preset is stopped, where it ends, and from one evaluation to the next (env steps).
 STEPS = {"cartpole": (80_000, 120_000, 2_500), "lunarlander": (200_000, 280_000, 5_000)}
-SHOWN = 4  # evaluations before and after
+KEPT, LOST, THROUGH = "replay kept", "replay lost", "never stopped"
+COLORS = {THROUGH: "C2", KEPT: "C0", LOST: "C1"}
+COLUMNS = ("preset", "seed", "way", "half", "env_steps", "eval_return")
 
 
 def coordinate(*flags: str) -> None:
@@ -31,77 +35,124 @@ def coordinate(*flags: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def evaluations(run_dir: pathlib.Path) -> list[tuple[int, float]]:
+def evaluations(run_dir: pathlib.Path) -> list[tuple[str, str]]:
     """Environment steps and mean return of each evaluation."""
     with (run_dir / "metrics.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["eval/episode_return"]]
-    return [(int(row["env_steps"]), float(row["eval/episode_return"])) for row in rows]
+        found = list(csv.DictReader(file))
+    return [
+        (row["env_steps"], row["eval/episode_return"])
+        for row in found
+        if row["eval/episode_return"]
+    ]
 
 
-def measure(
-    preset: str, seed: int, folder: pathlib.Path, times: float
-) -> tuple[int, dict[str, list[tuple[int, float]]]]:
-    """How many evaluations were before, and all of both ways to go on."""
+def measure(preset: str, seed: int, folder: pathlib.Path, times: float) -> list[dict[str, str]]:
+    """Every evaluation of the three ways, as rows."""
     stop, end, period = (round(times * steps) for steps in STEPS[preset])
-    kept, lost = folder / f"{preset}-{seed}-kept", folder / f"{preset}-{seed}-lost"
-    coordinate(
-        f"--flagfile={PRESETS / preset}.flags",
-        f"--seed={seed}",
-        f"--run_dir={kept}",
-        f"--total_env_steps={stop}",
-        f"--eval_period={period}",
-        "--target_return=inf",
-        "--replay_files",
-    )
-    before = len(evaluations(kept))
-    shutil.copytree(kept, lost)
-    shutil.rmtree(lost / "workers")
-    for run_dir in (kept, lost):
-        coordinate("--resume", f"--run_dir={run_dir}", f"--total_env_steps={end}")
-    return before, {"replay kept": evaluations(kept), "replay lost": evaluations(lost)}
+    folders = {way: folder / way.replace(" ", "-") for way in COLORS}
 
-
-def show(preset: str, seed: int, number: int, found: dict[str, list[tuple[int, float]]]) -> None:
-    for way, points in found.items():
-        before = [value for _, value in points[:number]][-SHOWN:]
-        after = [value for _, value in points[number:]][:SHOWN]
-        print(
-            f"| {preset} | {seed} | {way} | {statistics.mean(before):.1f} | "
-            f"{', '.join(f'{value:.0f}' for value in after)} | {statistics.mean(after):.1f} |",
-            flush=True,
+    def train(way: str, steps: int) -> None:
+        coordinate(
+            f"--flagfile={PRESETS / preset}.flags",
+            f"--seed={seed}",
+            f"--run_dir={folders[way]}",
+            f"--total_env_steps={steps}",
+            f"--eval_period={period}",
+            "--target_return=inf",
+            "--replay_files",
         )
+
+    train(KEPT, stop)
+    number = len(evaluations(folders[KEPT]))
+    shutil.copytree(folders[KEPT], folders[LOST])
+    shutil.rmtree(folders[LOST] / "workers")
+    for way in (KEPT, LOST):
+        coordinate("--resume", f"--run_dir={folders[way]}", f"--total_env_steps={end}")
+    train(THROUGH, end)
+    rows = []
+    for way in COLORS:
+        for i, (steps, value) in enumerate(evaluations(folders[way])):
+            # Nobody stops one of them: it has no evaluation at the end of its first half.
+            is_before = int(steps) <= stop if way == THROUGH else i < number
+            half = "before" if is_before else "after"
+            known = (preset, str(seed), way, half, steps, value)
+            rows.append(dict(zip(COLUMNS, known, strict=True)))
+    return rows
+
+
+def returns(rows: list[dict[str, str]], half: str) -> list[float]:
+    """Of one run's evaluations before it was stopped, or after."""
+    return [float(row["eval_return"]) for row in rows if row["half"] == half]
+
+
+def runs_of(rows: list[dict[str, str]], preset: str, way: str) -> dict[str, list[dict[str, str]]]:
+    """The rows of each seed."""
+    own = [row for row in rows if (row["preset"], row["way"]) == (preset, way)]
+    return {seed: [row for row in own if row["seed"] == seed] for seed in {r["seed"] for r in own}}
+
+
+def show(rows: list[dict[str, str]], preset: str) -> None:
+    """A row for each way: medians over the seeds, and their ranges."""
+    for way in COLORS:
+        runs = runs_of(rows, preset, way).values()
+        before = [statistics.mean(returns(run, "before")[-4:]) for run in runs]
+        after = [statistics.mean(returns(run, "after")) for run in runs]
+        lowest = [min(returns(run, "after")) for run in runs]
+        print(f"| {preset} | {way} | {' | '.join(map(told, (before, after, lowest)))} |")
+
+
+def told(values: list[float]) -> str:
+    return f"{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def draw(rows: list[dict[str, str]], presets: list[str], path: pathlib.Path) -> None:
+    size = (6.5 * len(presets), 4)
+    figure, axes = plt.subplots(1, len(presets), figsize=size, squeeze=False, layout="constrained")
+    for axis, preset in zip(axes[0], presets, strict=True):
+        for way, color in COLORS.items():
+            label: str | None = way
+            for run in runs_of(rows, preset, way).values():
+                steps = [int(row["env_steps"]) for row in run]
+                values = [float(row["eval_return"]) for row in run]
+                axis.plot(steps, values, color=color, label=label, alpha=0.7, linewidth=1)
+                label = None
+        own = [row for row in rows if row["preset"] == preset]
+        where = max(int(row["env_steps"]) for row in own if row["half"] == "before")
+        axis.axvline(where, color="grey", linestyle=":", label="stopped and resumed")
+        axis.set_title(f"{preset}, {len({row['seed'] for row in own})} seeds")
+        axis.set_xlabel("environment steps, all workers")
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+        axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("episode return, greedy evaluations")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2 * len(presets))
+    figure.savefig(path, dpi=120)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--presets", default=",".join(STEPS))
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first_seed", type=int, default=800)
     parser.add_argument("--times", type=float, default=1.0, help="so often their lengths")
+    parser.add_argument("--output", type=pathlib.Path, required=True, help="goes on with it")
     parser.add_argument("--picture", type=pathlib.Path)
     options = parser.parse_args()
     presets = options.presets.split(",")
-    figure, axes = plt.subplots(1, len(presets), figsize=(5 * len(presets), 3.4), squeeze=False)
-    print(f"| preset | seed | | {SHOWN} evaluations before | after | their mean |")
-    print("|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for axis, preset in zip(axes[0], presets, strict=True):
-            for seed in range(options.seeds):
-                number, found = measure(preset, seed, pathlib.Path(folder), options.times)
-                show(preset, seed, number, found)
-                for (way, points), color in zip(found.items(), ("C0", "C1"), strict=True):
-                    label = way if not seed else None
-                    axis.plot(*zip(*points, strict=True), color=color, label=label, alpha=0.8)
-            where = options.times * STEPS[preset][0]
-            axis.axvline(where, color="grey", linestyle=":", label="stopped and resumed")
-            axis.set_title(f"{preset}, {options.seeds} seeds")
-            axis.set_xlabel("environment steps, all workers")
-            axis.xaxis.set_major_formatter("{x:,.0f}")
-            axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("episode return, greedy evaluations")
-    axes[0, -1].legend(loc="lower right")
-    figure.tight_layout()
+    made = {(row["preset"], row["seed"]) for row in read(options.output, COLUMNS)}
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for preset in presets:
+            if (preset, str(seed)) not in made:
+                with tempfile.TemporaryDirectory() as folder:
+                    rows = measure(preset, seed, pathlib.Path(folder), options.times)
+                append(options.output, rows)
+    rows = read(options.output, COLUMNS)
+    print("| preset | | mean of 4 evaluations before | mean of those after | the lowest of them |")
+    print("|---|---|---|---|---|")
+    for preset in presets:
+        show(rows, preset)
     if options.picture:
-        figure.savefig(options.picture, dpi=120)
+        draw(rows, presets, options.picture)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ SHORT = {
     " --json=OUT/peers.json --picture=OUT/peers.png",
     "precision.py": "--networks='MLP 120-84' --rounds=1 --seconds=0.05",
     "replay.py": "--vectors=2048 --frames=256 --minibatches=2 --seconds=0.05",
-    "resume.py": "--presets=cartpole --seeds=1 --times=0.03 --picture=OUT/resume.png",
+    "resume.py": "--presets=cartpole --seeds=1 --times=0.03 --output=OUT/r.csv --picture=OUT/r.png",
     "rounds.py": "--workers=2 --seeds=1 --total_env_steps=4000 --results=OUT/rounds.csv",
     "scaling.py": "--workers=1 --seeds=1 --total_env_steps=90000 --results=OUT/scaling.csv"
     " --eval_period=500 --target_return=5"
