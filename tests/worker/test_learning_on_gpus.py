@@ -29,18 +29,18 @@ def compiled_operations(graph: tf.Graph) -> set[str]:
 
 
 @pytest.mark.usefixtures("coordinator")
-def test_the_devices_of_a_connected_cluster_are_counted_for_each_worker() -> None:
+def test_devices_of_a_connected_cluster_tell_which_workers_have_them() -> None:
     # Processors are listed as GPUs are; that of this process and those of servers do not count.
     names = [device.name for device in tf.config.list_logical_devices("CPU")]
     assert len(names) > 2
-    assert gpus.of_workers(names) == {0: 1, 1: 1}
-    assert gpus.of_workers(gpus.devices()) == {}
+    assert gpus.workers_with(names) == {0, 1}
+    assert gpus.workers_with(gpus.devices()) == set()
 
 
-def test_several_gpus_of_a_worker_are_counted() -> None:
+def test_a_worker_may_have_several_gpus() -> None:
     names = [WORKER.format(2, 0), WORKER.format(0, 0), WORKER.format(2, 1)]
     names += ["/job:localhost/replica:0/task:0/device:GPU:0"]
-    assert gpus.of_workers(names) == {0: 1, 2: 2}
+    assert gpus.workers_with(names) == {0, 2}
 
 
 @pytest.mark.parametrize(
