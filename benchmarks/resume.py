@@ -26,6 +26,7 @@ PRESETS = pathlib.Path(__file__).parent.parent / "flags" / "presets"
 # Where each preset is stopped, where it ends, and from one evaluation to the next (env steps).
 STEPS = {"cartpole": (80_000, 120_000, 2_500), "lunarlander": (200_000, 280_000, 5_000)}
 KEPT, LOST, THROUGH = "replay kept", "replay lost", "never stopped"
+BEFORE = 4  # evaluations of the first half that count: the last ones
 COLORS = {THROUGH: "C2", KEPT: "C0", LOST: "C1"}
 COLUMNS = ("preset", "seed", "way", "half", "env_steps", "eval_return")
 
@@ -38,12 +39,8 @@ def coordinate(*flags: str) -> None:
 def evaluations(run_dir: pathlib.Path) -> list[tuple[str, str]]:
     """Environment steps and mean return of each evaluation."""
     with (run_dir / "metrics.csv").open(newline="") as file:
-        found = list(csv.DictReader(file))
-    return [
-        (row["env_steps"], row["eval/episode_return"])
-        for row in found
-        if row["eval/episode_return"]
-    ]
+        pairs = [(row["env_steps"], row["eval/episode_return"]) for row in csv.DictReader(file)]
+    return [(steps, value) for steps, value in pairs if value]
 
 
 def measure(preset: str, seed: int, folder: pathlib.Path, times: float) -> list[dict[str, str]]:
@@ -85,17 +82,17 @@ def returns(rows: list[dict[str, str]], half: str) -> list[float]:
     return [float(row["eval_return"]) for row in rows if row["half"] == half]
 
 
-def runs_of(rows: list[dict[str, str]], preset: str, way: str) -> dict[str, list[dict[str, str]]]:
+def runs_of(rows: list[dict[str, str]], preset: str, way: str) -> list[list[dict[str, str]]]:
     """The rows of each seed."""
     own = [row for row in rows if (row["preset"], row["way"]) == (preset, way)]
-    return {seed: [row for row in own if row["seed"] == seed] for seed in {r["seed"] for r in own}}
+    return [[row for row in own if row["seed"] == seed] for seed in {row["seed"] for row in own}]
 
 
 def show(rows: list[dict[str, str]], preset: str) -> None:
     """A row for each way: medians over the seeds, and their ranges."""
     for way in COLORS:
-        runs = runs_of(rows, preset, way).values()
-        before = [statistics.mean(returns(run, "before")[-4:]) for run in runs]
+        runs = runs_of(rows, preset, way)
+        before = [statistics.mean(returns(run, "before")[-BEFORE:]) for run in runs]
         after = [statistics.mean(returns(run, "after")) for run in runs]
         lowest = [min(returns(run, "after")) for run in runs]
         print(f"| {preset} | {way} | {' | '.join(map(told, (before, after, lowest)))} |")
@@ -111,7 +108,7 @@ def draw(rows: list[dict[str, str]], presets: list[str], path: pathlib.Path) -> 
     for axis, preset in zip(axes[0], presets, strict=True):
         for way, color in COLORS.items():
             label: str | None = way
-            for run in runs_of(rows, preset, way).values():
+            for run in runs_of(rows, preset, way):
                 steps = [int(row["env_steps"]) for row in run]
                 values = [float(row["eval_return"]) for row in run]
                 axis.plot(steps, values, color=color, label=label, alpha=0.7, linewidth=1)
@@ -147,7 +144,8 @@ def main() -> None:
                     rows = measure(preset, seed, pathlib.Path(folder), options.times)
                 append(options.output, rows)
     rows = read(options.output, COLUMNS)
-    print("| preset | | mean of 4 evaluations before | mean of those after | the lowest of them |")
+    means = f"mean of {BEFORE} evaluations before | mean of those after | the lowest of them"
+    print(f"| preset | | {means} |")
     print("|---|---|---|---|---|")
     for preset in presets:
         show(rows, preset)
