@@ -4,6 +4,7 @@ Arguments: a folder for logs, how many parameter servers, how often to kill, and
 line of JSON.
 """
 
+import faulthandler
 import functools
 import json
 import os
@@ -12,6 +13,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from ps_dqn.cluster import server
 from ps_dqn.cluster.ports import on_this_machine
 from ps_dqn.cluster.spec import ClusterSpec, Placement, Task, TaskOptions
 from ps_dqn.coordinator.connecting import connection
-from ps_dqn.coordinator.scheduling.dispatch import LOST, Schedule
+from ps_dqn.coordinator.scheduling.dispatch import LOST, Outcome, Schedule
 from ps_dqn.parameter_server.store import ParameterStore
 from ps_dqn.wire import bridge, failures
 from ps_dqn.wire.messages import PullRequest
@@ -38,7 +40,7 @@ from support.counted_pushes import (
 from support.processes import Nursery, accepts, until
 
 NUM_WORKERS, WINDOW = 4, 2
-SILENCE_SECONDS = 120.0
+SILENCE_SECONDS = 60.0
 INT64, BYTES = tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.uint8)
 REQUESTS = tf.TensorSpec([None, len(PullRequest._fields)], tf.int64)
 MARK = tf.TensorSpec([], tf.int32)
@@ -95,7 +97,7 @@ class Killer:
         self._random = random.Random(seed)
         self._at_work: set[int] = set()  # workers that have ended a closure in this life
         self._next_ticket, self._tickets = 1, []  # as the coordinator gives them out
-        self.kills = self.lost_results = self.all_dead = self.behind = 0
+        self.kills = self.lost_results = self.all_dead = self.behind = self.hung = 0
 
     @property
     def tickets(self) -> int:
@@ -140,9 +142,9 @@ class Killer:
         self._schedule.submit("push", self._closure, [tickets])
 
     def _hear(self) -> None:
-        outcome = self._schedule.next(SILENCE_SECONDS)
-        while outcome is not None and outcome.kind == LOST:
-            outcome = self._schedule.next(SILENCE_SECONDS)
+        outcome = self._next()
+        if outcome is None and self._end_hung():
+            outcome = self._next()
         if outcome is None:
             raise RuntimeError(f"no closure has ended for {SILENCE_SECONDS} s")
         self._tickets.remove(int(outcome.args[0][0]))
@@ -154,6 +156,24 @@ class Killer:
         failures.check_error(error)
         if pid == self._pids[int(worker)]:  # not of one that was killed since
             self._at_work.add(int(worker))
+
+    def _next(self) -> Outcome | None:
+        """Of a closure; None where none has ended for long."""
+        outcome = self._schedule.next(SILENCE_SECONDS)
+        while outcome is not None and outcome.kind == LOST:
+            outcome = self._schedule.next(SILENCE_SECONDS)
+        return outcome
+
+    def _end_hung(self) -> bool:
+        """Starts workers anew whose closures do not end, as the watchdog of a run does."""
+        hung = list(self._schedule.in_flight.seconds())
+        print(f"workers whose closures do not end: {hung}", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback()
+        for worker in hung:
+            self._kill(worker)
+            self._start(worker)
+        self.hung += len(hung)
+        return bool(hung)
 
     def _kill_some(self) -> None:
         """One or more; one stays, so that the work goes on around those that are lost."""
@@ -210,16 +230,20 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
         pids = [nursery.start(task) for task in spec.tasks()]
         for address in (*spec.ps, *spec.workers):
             until(functools.partial(accepts, address), 60, f"a server at {address}")
-        coordinator = connection.connect(Placement("local", spec, "fork", 1, 2)).coordinator
+        connected = connection.connect(Placement("local", spec, "fork", 1, 2))
         initial = np.full(num_ps * PART, INITIAL, np.float32)
         store = ParameterStore(CONFIG, num_ps, NUM_WORKERS)
         store.create("run", initial)
-        schedule = Schedule(coordinator, NUM_WORKERS * WINDOW, in_order=False)
+        schedule = Schedule(connected.coordinator, NUM_WORKERS * WINDOW, in_order=False)
         killer = Killer(store, schedule, nursery, pids[num_ps:], seed)
         try:
             killer.kill(kills)
             killer.push_once_more()
         except Exception:
+            # Which thread waits for what; first, for a server that hangs is not asked in time.
+            faulthandler.dump_traceback()
+            held, there = schedule.in_flight.seconds(), connected.members.present
+            print(f"closures: {held}; workers: {sorted(there)}", file=sys.stderr)
             print(store.errors(), file=sys.stderr)
             raise
         store.catch_up()
@@ -235,6 +259,7 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
             "lost_results": killer.lost_results,
             "all_dead": killer.all_dead,
             "then_behind": killer.behind,
+            "hung": killer.hung,
             "differences": differences(store, tallies, killer.tickets, NUM_WORKERS),
             "tallies": tallies,
             "seconds": round(time.monotonic() - started, 1),
@@ -242,5 +267,11 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))), flush=True)
-    os._exit(0)  # as the entry points do: TensorFlow's destructors wait for tasks that are gone
+    status = 1
+    try:
+        print(json.dumps(main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))), flush=True)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:  # as the entry points end: TensorFlow's destructors wait for tasks that are gone
+        os._exit(status)
