@@ -95,8 +95,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "stacked_parts": {"env_kwargs": shown("parts"), "frame_stack": 2},
     "nature": {"env_kwargs": shown("screen"), "network": "nature", "frame_stack": 2},
     "impala": {
-        **{"env_kwargs": shown("image"), "network": "impala", "frame_stack": 2},
-        **{"spectral_norm": True, "pooled_size": 2, "dueling": True},
+        **{"env_kwargs": shown("image"), "network": "impala", "network_width": 0.25},
+        **{"frame_stack": 2, "spectral_norm": True, "pooled_size": 2, "dueling": True},
     },
     "recurrent": {"recurrent_size": 5, "reward_clip": 1.0},
     "masks": {"env_kwargs": shown(masked="true")},

@@ -55,10 +55,7 @@ REFUSED: dict[str, set[str]] = {
 Mix = tuple[str, ...]  # a choice for each question
 # An algorithm of images, which takes long: in few mixes. Its preset has no average.
 OF_IMAGES = {"btr": ("--preset=btr", "--network_width=0.125", "--average_decay=0.99")}
-MIXES_OF_IMAGES: tuple[Mix, ...] = (
-    ("btr", "local", "sync", "float32", "prioritized"),
-    ("btr", "seed", "async", "bfloat16", "uniform"),
-)
+MIXES_OF_IMAGES: tuple[Mix, ...] = (("btr", "seed", "async", "bfloat16", "uniform"),)
 
 
 def pairs(mix: Mix) -> Iterator[tuple[str, str]]:

@@ -112,7 +112,11 @@ SCENARIOS = (
     local("all workers killed", killed("worker-0", "worker-1")),
     local("a worker stopped for good", stopped("worker-1"), tested_by="test_stalls"),
     local("the parameter server killed", killed("ps-0"), tested_by="test_lost_servers"),
-    local("the parameter server killed three times", again_and_again("ps-0", ON)),
+    local(
+        "the parameter server killed three times",
+        again_and_again("ps-0", ON),
+        tested_by="test_lost_servers",
+    ),
     local(
         "the first of two parameter servers killed",
         killed("ps-0"),
@@ -149,7 +153,12 @@ SCENARIOS = (
         RESTART,
         tested_by=OTHERS,
     ),
-    local("the parameter server stopped for good, --restart", stopped("ps-0"), RESTART),
+    local(
+        "the parameter server stopped for good, --restart",
+        stopped("ps-0"),
+        RESTART,
+        tested_by="test_stalls_at_the_start",
+    ),
     local(
         "the coordinator killed, --restart",
         killed("coordinator"),
@@ -203,6 +212,7 @@ SCENARIOS = (
         "a remote worker and a remote parameter server killed",
         replaced("worker-1", "ps-0"),
         loses_updates=True,
+        tested_by="test_manifest_run",
     ),
     remote(
         "the coordinator of remote tasks killed",
