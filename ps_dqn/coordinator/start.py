@@ -5,15 +5,16 @@ import functools
 import sys
 import warnings
 
-from ps_dqn import user_code
 from ps_dqn.cluster import server
 from ps_dqn.config import Config, strategy
 from ps_dqn.coordinator import process
 from ps_dqn.coordinator.checks import (
     action_grid,
     atoms,
+    demonstrated,
     first_look,
     footprint,
+    named,
     normalizing,
     observations,
 )
@@ -21,14 +22,13 @@ from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec, interface, rendering
 from ps_dqn.errors import UsageError
 from ps_dqn.profiling import timeline
-from ps_dqn.replay import budget, demonstration_files, demonstrations
+from ps_dqn.replay import budget
 from ps_dqn.replay import plan as planning
 from ps_dqn.replay.plan import Plan
 from ps_dqn.replay_server import shares
 from ps_dqn.run import directory, provenance, signals, terminal
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.overwritten import Overwritten
-from ps_dqn.telemetry import tracking
 
 # Flags of the run that are divided by its workers.
 SHARED = ("--replay_capacity=", "--min_replay_size=")
@@ -98,18 +98,14 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
         The command, for each worker its share; what it acts in; what people should know.
     """
     num_workers, is_remote = len(command.placement.spec.workers), command.placement.kind == "remote"
-    tracking.check(command.config.run.track)
+    named.check(command.config)
     with timeline.span("looking at the environment"):
         config, environment = first_look.at_environment(command.config.shared_by(num_workers))
     observations.check(config, environment)
     if config.run.video_period:
-        rendering.require_packages(f"--video_period={config.run.video_period}")
         rendering.looks(config.environment.in_evaluations, rendering.ARRAY)
     footprint.check(config, environment, num_workers, is_remote)
-    module, colon, _ = config.network.network.partition(":")
-    if colon:
-        user_code.find_module(f"--network={config.network.network}", module)
-    shown = _read_demonstrations(config, environment, 1 if is_remote else num_workers)
+    shown = demonstrated.read(config, environment, 1 if is_remote else num_workers)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
     flagfile, told = normalizing.chosen(config, command.flagfile)
     lines += [*shown, *action_grid.notes(config, environment), *atoms.notes(config)]
@@ -124,36 +120,6 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     lines += strategy.describe(config.parameter_server)
     command = dataclasses.replace(command, config=config, flagfile=flagfile)
     return command, environment, lines
-
-
-def _read_demonstrations(
-    config: Config, environment: EnvironmentSpec, num_workers: int
-) -> list[str]:
-    """Refuses what the workers of a machine could not learn from.
-
-    Returns:
-        What people should know.
-    """
-    options, bins = config.demonstrations, config.environment.action_bins
-    if not options.demonstrations:
-        return []
-    steps = demonstration_files.read(options.demonstrations, environment, bins)
-    if config.environment.frame_stack > 1:
-        demonstrations.check_stacks(steps, config.environment.frame_stack)
-    # What is read and what is kept of it are there at the same time.
-    read = [steps.observations, steps.next_observations, steps.observations]
-    each, memory = sum(array.nbytes for array in read if array is not None), budget.available()
-    wanted = num_workers * each
-    if wanted > memory.nbytes:
-        raise UsageError(
-            f"--demonstrations={options.demonstrations}: its observations take "
-            f"{budget.show(wanted)} while {_count(num_workers, 'worker')} read them, and there are "
-            f"{budget.show(memory.nbytes)} {memory.what}: keep fewer of them"
-        )
-    share = f"{options.demonstration_share:.0%} of each minibatch are of them"
-    how = "they alone are learned from (--offline)" if options.offline else share
-    said = f"demonstrations: {demonstrations.describe(steps)}; {how}"
-    return [said, *demonstrations.describe_moved(steps, bins)]
 
 
 def _check_own_port(address: str) -> None:

@@ -195,7 +195,7 @@ def _check(argv: Sequence[str], looks: "Looks", point: Point) -> int:
             raise UsageError("--cluster=remote: runs of a sweep are on this machine")
         workers = len(placement.spec.workers)
         checks.check_workers(config, workers, is_remote=False)
-        looks.check(config.shared_by(workers))
+        looks.check(config.shared_by(workers), workers)
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         where = f"{spaces.label(point)}: " if point else ""
         raise UsageError(f"{where}{error}") from None

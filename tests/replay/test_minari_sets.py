@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from ps_dqn.config import Config, Environment
-from ps_dqn.coordinator import start
+from ps_dqn.coordinator.checks import demonstrated
 from ps_dqn.environments import Environments, describe, listed
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import demonstrations
@@ -184,7 +184,7 @@ def test_actions_between_those_of_the_grid_are_moved_and_it_is_said(made: Make) 
     whole = config_of(done="torques", action_bins=3, **values)
     spec = describe(config)
     # 0.1 of 2, 0.4 of 4, 0.2 of 2, nothing, and 0.8 of 4.
-    assert start._read_demonstrations(whole, spec, 1)[1:] == [
+    assert demonstrated.read(whole, spec, 1)[1:] == [
         "demonstrations: actions are taken for the nearest of --action_bins=3, which moves their "
         "numbers by 9.0% of their ranges in the mean and 20.0% at most"
     ]

@@ -54,6 +54,11 @@ def nothing_begins(monkeypatch: pytest.MonkeyPatch) -> None:
             "network=nature, gamma=0.9: --network=nature: is for images",
         ),
         (["--env_id=NoSuch-v0"], "--env_id=NoSuch-v0: cannot be made"),
+        (
+            ["--vary=network=mlp,no_such:build"],
+            "network=no_such:build: --network=no_such:build: cannot",
+        ),
+        (["--demonstrations=no_such.npz"], "--demonstrations=no_such.npz: "),
         (["--metric=foo"], "--metric=foo: is no column of metrics.csv"),
         (["--metric=eval/epsode_return"], "did you mean eval/episode_return?"),
         (["--jobs=none"], "--jobs=none: must be auto, or 1 or more"),

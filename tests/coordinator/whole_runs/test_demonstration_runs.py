@@ -10,7 +10,7 @@ from support.catch_env import FLAGS, Catch
 
 from ps_dqn import environments
 from ps_dqn.config import Config
-from ps_dqn.coordinator import start
+from ps_dqn.coordinator.checks import demonstrated
 from ps_dqn.errors import UsageError
 from ps_dqn.replay import budget
 
@@ -112,7 +112,7 @@ def test_more_than_the_workers_can_keep_is_refused(
         limit = budget.Limit(room, "bytes of this test")
         monkeypatch.setattr(budget, "available", lambda limit=limit: limit)
         if is_enough:
-            assert start._read_demonstrations(config, environment, 2)
+            assert demonstrated.read(config, environment, 2)
             continue
         with pytest.raises(UsageError, match=r"take 15\.6 KiB while 2 workers read them"):
-            start._read_demonstrations(config, environment, 2)
+            demonstrated.read(config, environment, 2)
