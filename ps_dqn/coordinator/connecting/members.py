@@ -3,9 +3,12 @@
 TensorFlow connects to a cluster once all of it answers. When it has lost workers it looks for all
 of them at once, so one that is back is not used before the last one is, and meanwhile much else
 waits, too. Here it hears only of tasks that answer: a worker that is not there is out of the
-cluster, one that comes is in it, at the first connection and later.
+cluster, one that comes is in it, at the first connection and later. Before it connects anew, all
+others are asked, too: one that is gone without a word, whose closure has not failed yet, would have
+it wait for good, and nobody would come in meanwhile.
 """
 
+import concurrent.futures
 import copy
 import threading
 import time
@@ -17,6 +20,7 @@ from tensorflow.python.distribute.coordinator import cluster_coordinator
 
 from ps_dqn.cluster import health
 from ps_dqn.cluster.spec import ClusterSpec, Task
+from ps_dqn.config.faults import ANSWER_SECONDS
 from ps_dqn.coordinator.connecting import known_tasks
 
 # From one look for a worker to the next, and how long it may take to answer (seconds).
@@ -26,6 +30,8 @@ PERIOD, TIMEOUT = 0.2, 2.0
 CUT_OFF = "Unable to parse request"
 # Until a worker that does not reach a parameter server is given the next closure (seconds).
 RETRY_SECONDS = 1.0
+# Workers that are asked at the same time whether they are still there.
+ASKED_AT_ONCE = 16
 
 
 class PartialSpec(tf.train.ClusterSpec):
@@ -112,6 +118,7 @@ class Members:
             put_back(closure, error)
             self._change(index, is_there=False)
             self._wait_for(index)
+            self._leave_out_silent(self._present - {index})
             self._change(index, is_there=True)  # TensorFlow connects to it now
 
         worker._process_closure, worker._on_closure_failure = process_closure, on_failure
@@ -147,6 +154,15 @@ class Members:
                 raise SystemExit
             time.sleep(PERIOD)
         known_tasks.wait_until_known({Task("worker", index): self._addresses[index]})
+
+    def _leave_out_silent(self, indices: Collection[int]) -> None:
+        """Takes those out of the cluster who do not answer; they come as those that were lost."""
+        addresses = [self._addresses[index] for index in indices]
+        with concurrent.futures.ThreadPoolExecutor(ASKED_AT_ONCE, "still there") as pool:
+            answers = pool.map(lambda each: health.answers(each, ANSWER_SECONDS), addresses)
+            for index, is_there in zip(indices, answers, strict=True):
+                if not is_there:
+                    self._change(index, is_there=False)
 
     def _change(self, index: int, is_there: bool) -> None:
         with self._lock:

@@ -104,15 +104,19 @@ class Fleet:
         self.members = Members(coordinator, SPEC, present)
         self.asked: list[str] = []
         self.answers: Iterator[bool] = iter(())
+        self.gone: set[int] = set()  # without a word
+        self.looks: list[int] = []
         monkeypatch.setattr(members.health, "answers", self._answers)
         seen_by.clock(monkeypatch, members, sleep=lambda seconds: None)
         self.known: list[Mapping[Task, str]] = []  # whom TensorFlow was to know again
         monkeypatch.setattr(members.known_tasks, "wait_until_known", self.known.append)
 
     def _answers(self, address: str, timeout: float) -> bool:
-        self.asked.append(address)
         index = SPEC.workers.index(address)
-        assert index not in self.handler.workers, "TensorFlow would wait for it"
+        if index in self.handler.workers:  # one that is not missed yet
+            self.looks.append(index)
+            return index not in self.gone
+        self.asked.append(address)
         return next(self.answers)
 
 
@@ -167,6 +171,22 @@ def test_one_that_comes_back_does_not_wait_for_others_that_are_lost(monkeypatch)
     fleet.answers = others()
     fleet.workers[1]._process_closure("is lost")
 
+    assert fleet.handler.connected[1:] == [{0: "w:1", 1: "w:2", 2: "w:3"}]
+
+
+def test_who_is_gone_without_a_word_keeps_nobody_from_coming_back(monkeypatch) -> None:
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+    fleet.gone, fleet.answers = {2}, iter([True])
+
+    fleet.workers[1]._process_closure("is lost")
+
+    assert sorted(fleet.looks) == [0, 2]
+    assert fleet.handler.connected == [{0: "w:1", 1: "w:2"}], "TensorFlow would wait for the other"
+    assert fleet.members.present == {0, 1}
+    # It finds out with its next closure, and is waited for as any.
+    fleet.answers = iter([False, True])
+    fleet.workers[2]._process_closure("next")
+    assert fleet.workers[2].put_back == ["next"]
     assert fleet.handler.connected[1:] == [{0: "w:1", 1: "w:2", 2: "w:3"}]
 
 
