@@ -7,6 +7,7 @@ a file in `pairs` says so. What a preset says goes before nothing that a person 
 no effect beside the others is left out, as the person did not ask for it.
 """
 
+import functools
 import pathlib
 from collections.abc import Iterable, Sequence
 
@@ -106,17 +107,32 @@ def _read(path: pathlib.Path) -> dict[str, str]:
 
 def _inert(found: dict[str, str], said: Sequence[str]) -> set[str]:
     """Which of these flags have no effect beside the others, and are not what a person says."""
-    own, all_ = absl_flags.FlagValues(), absl_flags.FlagValues()
-    for values, given in ((own, said), (all_, [*found.values(), *said])):
-        experiment.define_options(values)
-        try:
-            flags = [word.strip() for word in given if word.strip().startswith("-")]
-            values(["program", *flags], known_only=True)
-        except (absl_flags.Error, ValueError):  # the same is found again, and told of, later
-            return set()
-    chosen = {name: all_[name].value for name in all_}
+    try:
+        values = _parsed(said)
+        own = {name for name in values if values[name].present}
+        values = _parsed([*found.values(), *said])
+    except (absl_flags.Error, ValueError):  # the same is found again, and told of, later
+        return set()
+    chosen = {name: values[name].value for name in values}
     return {
         field.name
         for field in options.without_effect(configuration.fields(), chosen)
-        if field.name in found and not own[field.name].present
+        if field.name in found and field.name not in own
     }
+
+
+def _parsed(given: Sequence[str]) -> absl_flags.FlagValues:
+    """An experiment's options as these words say them, until the next ones are parsed."""
+    values = _options()
+    values.unparse_flags()
+    flags = [word.strip() for word in given if word.strip().startswith("-")]
+    values(["program", *flags], known_only=True)
+    return values
+
+
+@functools.cache
+def _options() -> absl_flags.FlagValues:
+    """To define them takes longer than to parse them."""
+    values = absl_flags.FlagValues()
+    experiment.define_options(values)
+    return values
