@@ -18,7 +18,11 @@ from ps_dqn.telemetry.report import Report
 from ps_dqn.worker.calls import Pulled
 
 OVERLAP: dict[str, Any] = {"overlap": "on"}
-TIMES = {name: 0.0 for name in Report._fields if name.split("_")[-1] in ("took", "max", *PHASES)}
+# What a report says of its moment: how long each thing took, and the memory of this process.
+MOMENT = dict.fromkeys(
+    (name for name in Report._fields if name.split("_")[-1] in ("took", "max", "memory", *PHASES)),
+    0.0,
+)
 
 
 def first_push(worker: Worker) -> None:
@@ -163,7 +167,7 @@ def test_when_communication_ends_makes_no_difference(opened: Open, values: dict[
             plan = worker.plan(next_pull)
             pulled = types.SimpleNamespace(**next_pull._asdict(), **plan._asdict())
             seen[-1].append((drawn.batch, verdict, plan, next_pull.online))
-        seen[-1].append(worker.report()._replace(**TIMES))
+        seen[-1].append(worker.report()._replace(**MOMENT))
     first, *others = [tf.nest.flatten(one) for one in seen]
     for other in others:  # NaN where a number is of nothing, too
         for each, same in zip(first, other, strict=True):
