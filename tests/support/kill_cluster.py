@@ -6,14 +6,12 @@ line of JSON.
 
 import faulthandler
 import functools
-import json
 import os
 import pathlib
 import random
 import signal
 import sys
 import time
-import traceback
 from typing import Any
 
 import numpy as np
@@ -38,6 +36,7 @@ from support.counted_pushes import (
     differences,
 )
 from support.processes import Nursery, accepts, until
+from support.programs import end_with
 
 NUM_WORKERS, WINDOW = 4, 2
 SILENCE_SECONDS = 60.0
@@ -267,11 +266,4 @@ def main(folder: pathlib.Path, num_ps: int, kills: int, seed: int) -> dict[str, 
 
 
 if __name__ == "__main__":
-    status = 1
-    try:
-        print(json.dumps(main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))), flush=True)
-        status = 0
-    except Exception:
-        traceback.print_exc()
-    finally:  # as the entry points end: TensorFlow's destructors wait for tasks that are gone
-        os._exit(status)
+    end_with(lambda: main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -3,16 +3,13 @@
 Arguments: a folder for logs. Prints one line of JSON.
 """
 
-import faulthandler
 import functools
-import json
 import os
 import pathlib
 import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +22,7 @@ from ps_dqn.cluster.spec import Placement, Task, TaskOptions
 from ps_dqn.coordinator.connecting import connection
 from ps_dqn.coordinator.scheduling.dispatch import LOST, Schedule
 from support.processes import Nursery, accepts, until
+from support.programs import end_with
 
 NUM_WORKERS = 3
 BACK, GONE = 0, 1  # the worker that comes back, and the one that does not
@@ -102,12 +100,4 @@ def main(folder: pathlib.Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    status = 1
-    try:
-        print(json.dumps(main(pathlib.Path(sys.argv[1]))), flush=True)
-        status = 0
-    except Exception:
-        traceback.print_exc()
-        faulthandler.dump_traceback()
-    finally:  # TensorFlow's destructors wait for tasks that are gone
-        os._exit(status)
+    end_with(lambda: main(pathlib.Path(sys.argv[1])))

@@ -212,7 +212,7 @@ SCENARIOS = (
         "a remote worker and a remote parameter server killed",
         replaced("worker-1", "ps-0"),
         loses_updates=True,
-        tested_by="test_manifest_run",
+        tested_by=OTHERS,
     ),
     remote(
         "the coordinator of remote tasks killed",
