@@ -127,7 +127,8 @@ class Environments:
         self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)
         self._failed = np.zeros(self.num_envs, np.bool_)
-        self._take_failures({}, observations, np.zeros(self.num_envs))
+        none = _NONE, observations[:0]
+        self._take_failures({}, observations, np.zeros(self.num_envs), *none)
         self.observations, self.masks = observations, self._masks(infos)
 
     def step(self, actions: np.ndarray) -> Step:
@@ -143,7 +144,8 @@ class Environments:
             return self._make_anew(actions, error)
         done = terminated | truncated
         observations = self._stored(observations)
-        failed_envs = self._take_failures(infos, observations, rewards)
+        left, last = self._left(infos, observations, done)
+        failed_envs = self._take_failures(infos, observations, rewards, left, last)
         is_transition = ~(self._resetting | self._failed)
         final_envs = np.flatnonzero(done & ~self._failed)
         final_observations, next_masks = observations[final_envs], self._masks(infos)
@@ -153,7 +155,7 @@ class Environments:
             final_envs, final_observations = final_envs[:0], final_observations[:0]
             final_masks = final_masks[:0]
         elif self._mode == AutoresetMode.SAME_STEP and final_envs.size:
-            final_observations = self._stored(np.stack(list(infos["final_obs"][final_envs])))
+            final_observations = last[~self._failed[left]]
             final_masks = self._masks(infos.get("final_info", {}))[final_envs]
         elif self._mode == AutoresetMode.DISABLED and done.any():
             fresh, infos = self._within_time(self._env.reset, options={"reset_mask": done})
@@ -200,24 +202,41 @@ class Environments:
         finally:
             overdue.ends()
 
+    def _left(
+        self, infos: dict[str, Any], observations: np.ndarray, done: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Environments that have left an episode in this step, int [e], and how it ended [e, …]."""
+        left = np.flatnonzero(done) if self._mode == AutoresetMode.SAME_STEP else _NONE
+        if not left.size:
+            return left, observations[:0]
+        return left, self._stored(np.stack(list(infos["final_obs"][left])))
+
     def _take_failures(
-        self, infos: dict[str, Any], observations: np.ndarray, rewards: np.ndarray
+        self,
+        infos: dict[str, Any],
+        observations: np.ndarray,
+        rewards: np.ndarray,
+        left: np.ndarray,
+        last: np.ndarray,
     ) -> np.ndarray:
         """Notes what failed; observations that are not finite become those before.
+
+        `left` and `last` are what `_left` returns.
 
         Returns:
             The environments that failed and had not before in this episode, int [f].
         """
         with np.errstate(all="ignore"):  # a sum is quick, and may overflow
-            total = rewards.sum() + (observations.sum() if self._is_real else 0)
+            total = rewards.sum() + (observations.sum() + last.sum() if self._is_real else 0)
         if INFO not in infos and math.isfinite(total):
             return _NONE
         kinds = np.broadcast_to(np.asarray(infos.get(INFO, 0), np.int64), self.num_envs).copy()
         if not math.isfinite(total):
             axes = tuple(range(1, observations.ndim))
             is_finite = np.isfinite(observations).all(axis=axes) & np.isfinite(rewards)
-            kinds[(kinds == 0) & ~is_finite] = 1 + ENV_FAILURES.index("not_finite")
             observations[~is_finite] = self.observations[~is_finite]
+            is_finite[left] &= np.isfinite(last).all(axis=axes)
+            kinds[(kinds == 0) & ~is_finite] = 1 + ENV_FAILURES.index("not_finite")
         if not kinds.any():
             return _NONE
         new = np.flatnonzero((kinds > 0) & ~self._failed)

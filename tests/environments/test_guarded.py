@@ -152,6 +152,22 @@ def test_an_episode_that_begins_with_what_is_not_finite_does_not_count(opened) -
     assert envs.failures["not_finite"] == 1
 
 
+def test_an_episode_that_ends_with_what_is_not_finite_ends_before_it(opened) -> None:
+    """Where the next one begins in the same step, its first observation is what is to be seen."""
+    envs = opened(config("MisbehavingVector-v0", how="nan once", at=LENGTH, mode="SameStep"))
+    steps = steps_of(envs, 25)
+    last = steps[LENGTH - 1]
+    assert last.is_transition.tolist() == [True, False, True]
+    assert last.final_envs.tolist() == [0, 2]
+    assert np.isfinite(last.final_observations).all()
+    assert last.failed_envs.tolist() == [1]
+    assert not (last.terminated | last.truncated)[1]
+    assert (last.next_observations[:, 1] == 0).all()
+    # The one after it begins as if nothing had been.
+    assert all(step.is_transition.all() for step in steps[:9] + steps[10:])
+    assert envs.failures["not_finite"] == 1
+
+
 def test_a_vector_that_raises_is_made_anew(opened) -> None:
     envs = opened(config("MisbehavingVector-v0", how="raises", at=7))
     steps = steps_of(envs, 21)

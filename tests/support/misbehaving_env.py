@@ -85,12 +85,14 @@ class Misbehaving(gymnasium.Env):
 class MisbehavingVector(VectorEnv):
     """The same, all in one, so that nothing can watch over each: lane 1 says NaN, or all raise."""
 
-    def __init__(self, num_envs: int, how: str = "nan observation", at: int = 7):
+    def __init__(
+        self, num_envs: int, how: str = "nan observation", at: int = 7, mode: str = "NextStep"
+    ):
         self.num_envs = num_envs
         self.single_observation_space, self.single_action_space = SPACE, Misbehaving.action_space
         self.observation_space = batch_space(SPACE, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.metadata = {"autoreset_mode": AutoresetMode(mode)}
         self._how, self._at, self._steps = how, at, 0
         self._lanes = [Misbehaving() for _ in range(num_envs)]
 
@@ -112,11 +114,20 @@ class MisbehavingVector(VectorEnv):
             for lane, done in zip(self._lanes, self._done, strict=True)
         ]
         observations = np.stack([row[0] for row in rows])
-        if self._steps in (self._at, self._at + 1) and self._how == "nan observation":
+        bad = {"nan observation": (self._at, self._at + 1), "nan once": (self._at,)}
+        if self._steps in bad.get(self._how, ()):
             observations[1, 1] = np.nan
-        self._done = np.array([row[2] for row in rows])
+        done = np.array([row[2] for row in rows])
+        infos: dict[str, Any] = {}
+        if self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP:
+            infos["final_obs"] = np.full(self.num_envs, None, object)
+            for lane in np.flatnonzero(done):
+                infos["final_obs"][lane] = observations[lane].copy()
+                observations[lane] = self._lanes[lane].reset()[0]
+        else:
+            self._done = done
         rewards = np.array([row[1] for row in rows])
-        return observations, rewards, self._done, np.zeros(self.num_envs, np.bool_), {}
+        return observations, rewards, done, np.zeros(self.num_envs, np.bool_), infos
 
 
 gymnasium.register("Misbehaving-v0", Misbehaving)
