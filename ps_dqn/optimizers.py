@@ -152,7 +152,9 @@ class CenteredRMSProp:
         """The step is over the root of the decaying variance of gradients."""
         mean = self.rho * slots[0] + (1 - self.rho) * gradient
         square = self.rho * slots[1] + (1 - self.rho) * gradient**2
-        change = learning_rate * gradient / _sqrt(square - mean**2 + self.epsilon)
+        # Of gradients that hardly change, rounding makes it less than nothing.
+        variance = _positive(square - mean**2)
+        change = learning_rate * gradient / _sqrt(variance + self.epsilon)
         return parameters - change, [mean, square]
 
 
@@ -206,3 +208,7 @@ def build(config: Learning) -> Optimizer:
 
 def _sqrt(array: Array) -> Array:
     return np.sqrt(array) if isinstance(array, np.ndarray) else tf.sqrt(array)
+
+
+def _positive(array: Array) -> Array:
+    return np.maximum(array, 0) if isinstance(array, np.ndarray) else tf.maximum(array, 0.0)

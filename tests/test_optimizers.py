@@ -159,6 +159,20 @@ def walk(
 
 
 @each_array
+def test_gradients_that_hardly_change_have_no_variance_below_zero(array: str) -> None:
+    """Where rounding says so, a root of it would be none, and so would be all parameters."""
+    vector, scalar = ARRAYS[array]
+    optimizer = optimizers.CenteredRMSProp(1e-5, rho=0.95)
+    parameters, slots = vector(np.zeros(64, np.float32)), [vector(np.zeros(64, np.float32))] * 2
+    gradient = vector(np.linspace(8, 12, 64, dtype=np.float32))
+    for i in range(400):
+        given = gradient, scalar(1e-4), scalar(i + 1)
+        parameters, slots = optimizer.apply(parameters, slots, *given)
+    assert np.isfinite(np.asarray(parameters)).all()
+    assert (np.asarray(parameters) < 0).all()
+
+
+@each_array
 @pytest.mark.parametrize(("optimizer", "formula"), CASES)
 def test_apply_is_the_formula(
     optimizer: optimizers.Optimizer, formula: Formula, array: str
