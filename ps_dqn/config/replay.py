@@ -142,3 +142,8 @@ class Replay:
                 f"--traces={self.traces}: is for expected returns, so for "
                 f"--value_distribution=none or hl_gauss, without --munchausen; leave it out"
             )
+        if self.traces == "retrace" and value.target == "expected_sarsa":
+            raise UsageError(
+                "--traces=retrace: is for the greedy policy, of which --target=expected_sarsa is "
+                "none: use peng, or another --target"
+            )

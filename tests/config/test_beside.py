@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from support.refusals import refused
 
+from ps_dqn.config import Config
+
 
 @pytest.mark.parametrize(
     ("beside", "flag"),
@@ -76,3 +78,13 @@ def test_traces_are_of_expected_returns(beside: dict[str, Any]) -> None:
         "--traces=peng: is for expected returns, so for --value_distribution=none or hl_gauss, "
         "without --munchausen; leave it out"
     )
+
+
+def test_retrace_is_for_the_greedy_policy() -> None:
+    """Of another one, what a cut trace is replaced by is not what it is compared with."""
+    options: dict[str, Any] = {"recurrent_size": 8, "n_step": 1, "target": "expected_sarsa"}
+    assert refused(traces="retrace", **options) == (
+        "--traces=retrace: is for the greedy policy, of which --target=expected_sarsa is none: use "
+        "peng, or another --target"
+    )
+    Config.from_values(options | {"traces": "peng"})
