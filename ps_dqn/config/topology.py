@@ -113,14 +113,18 @@ class Topology:
     def rungs(self, worker: int, num_envs: int) -> Rungs:
         """A worker's environments among those that share a replay with them.
 
+        A learner, which has none, stands for all of them: it learns what they do.
+
         Args:
             worker: its index.
             num_envs: of each worker that acts.
         """
         if not self.is_shared:
             return Rungs(0, num_envs, num_envs)
-        actor = max(worker - self.num_learners, 0)
-        return Rungs(actor * num_envs, num_envs, self.num_actors * num_envs)
+        of_all = self.num_actors * num_envs
+        if worker < self.num_learners:
+            return Rungs(0, of_all, of_all)
+        return Rungs((worker - self.num_learners) * num_envs, num_envs, of_all)
 
     def check_beside(
         self,

@@ -55,6 +55,8 @@ def test_the_ladder_is_over_the_environments_of_all_actors() -> None:
     topology = Topology("apex", num_actors=3, num_learners=2)
     rungs = [topology.rungs(worker, 4) for worker in (2, 3, 4)]
     assert rungs == [Rungs(0, 4, 12), Rungs(4, 4, 12), Rungs(8, 4, 12)]
+    # What learners learn of is what all actors do.
+    assert [topology.rungs(worker, 4) for worker in (0, 1)] == [Rungs(0, 12, 12)] * 2
     assert Topology().rungs(3, 4) == Rungs(0, 4, 4)
 
 
