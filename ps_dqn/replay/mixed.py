@@ -78,7 +78,10 @@ class Mixed(Memory):
         if self._own is not None:
             drawn.insert(0, self._own.sample(minibatches, own, progress))
         batch = Transitions(*(np.concatenate(each, axis=1) for each in zip(*drawn, strict=True)))
-        return batch._replace(demonstrated=self._demonstrated(minibatches, batch_size))
+        return batch._replace(
+            weights=batch.weights * self._scales(own, shown),
+            demonstrated=self._demonstrated(minibatches, batch_size),
+        )
 
     def prepare(self, minibatches: int, batch_size: int, progress: float = 0.0) -> None:
         """Draws what the next `sample` returns.
@@ -112,6 +115,13 @@ class Mixed(Memory):
         most = batch_size if self._own is None else batch_size - 1
         shown = min(max(round(self._share * batch_size), 1), most)
         return batch_size - shown, shown
+
+    def _scales(self, own: int, shown: int) -> np.ndarray:
+        """What makes weights that each part divided by its own largest ones of both, [M, B]."""
+        largest = [each.sampled.largest for each in self._both]  # [M, 1] each
+        parts = [own, shown] if self._own is not None else [shown]
+        scales = np.stack(largest) / np.max(largest, axis=0)
+        return np.repeat(np.concatenate(scales, axis=1), parts, axis=1).astype(np.float32)
 
     def _demonstrated(self, minibatches: int, batch_size: int) -> np.ndarray:
         own, shown = self._parts(batch_size)

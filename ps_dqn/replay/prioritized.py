@@ -60,8 +60,12 @@ class Prioritized(Sampler):
         beta = self._beta_start + (1 - self._beta_start) * progress
         # N and the sum of priorities are the same for all, so dividing by the largest weight of a
         # minibatch, the one of its smallest priority, removes them.
-        weights = (values.min(axis=1, keepdims=True) / values) ** beta
-        return Drawn(envs, items, weights.astype(np.float32))
+        smallest = values.min(axis=1, keepdims=True)
+        weights = (smallest / values) ** beta
+        # Of N a few are resets, which are never drawn.
+        number = (candidates.end - candidates.first).sum()
+        largest = (number * smallest / self._tree.total) ** -beta
+        return Drawn(envs, items, weights.astype(np.float32), largest)
 
     def _find(
         self, candidates: Candidates, minibatches: int, batch_size: int
@@ -144,7 +148,8 @@ class Announced(Prioritized):
     ) -> Drawn:
         """As `Prioritized`, with probabilities in the place of weights."""
         envs, items, values = self._find(candidates, minibatches, batch_size)
-        return Drawn(envs, items, (values / self._tree.total).astype(np.float32))
+        probabilities = (values / self._tree.total).astype(np.float32)
+        return Drawn(envs, items, probabilities, np.ones((minibatches, 1)))
 
     def _first_values(self, leaves: np.ndarray) -> np.ndarray:
         values = self._values(self._announced[leaves])

@@ -50,7 +50,7 @@ class Replay(Memory):
         self._min_size, self._is_warm = min_size, False
         self._every_env = np.arange(layout.num_envs)
         nothing = np.zeros((0, 0), np.int64)
-        self._sampled = Drawn(nothing, nothing, nothing)
+        self._sampled = Drawn(nothing, nothing, nothing, nothing)
         self._prepared: Prepared | None = None
         self.look_ahead(self._item.n_step, layout.gamma)
         slots = self._ring.per_env // self._item.period

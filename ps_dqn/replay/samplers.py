@@ -31,6 +31,7 @@ class Drawn(NamedTuple):
     envs: np.ndarray  # int64 [M, B]
     items: np.ndarray  # int64 [M, B]
     weights: np.ndarray  # float32 [M, B], at most 1
+    largest: np.ndarray  # what the weight 1 was before it became that, float64 [M, 1]
 
 
 class NothingToDrawError(ValueError):
@@ -133,7 +134,8 @@ class Recent(Sampler):
 
 def _unweighted(envs: np.ndarray, items: np.ndarray, minibatches: int, batch_size: int) -> Drawn:
     shape = (minibatches, batch_size)
-    return Drawn(envs.reshape(shape), items.reshape(shape), np.ones(shape, np.float32))
+    weights = np.ones(shape, np.float32), np.ones((minibatches, 1))
+    return Drawn(envs.reshape(shape), items.reshape(shape), *weights)
 
 
 def expand(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

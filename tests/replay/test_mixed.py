@@ -74,6 +74,30 @@ def test_each_kind_has_priorities_of_its_own() -> None:
     assert set(batch.actions[batch.demonstrated[..., 0] == 0].tolist()) == {7}
 
 
+@pytest.mark.parametrize(("share", "beta"), [(0.25, 0.4), (0.5, 1.0)])
+def test_weights_of_both_kinds_are_divided_by_one_number(share: float, beta: float) -> None:
+    """By the largest of a minibatch: else a part whose errors differ much counts for less."""
+    own, shown = (
+        replay_of(value, Prioritized(1.0, beta, 0.0), steps) for value, steps in ((1, 40), (-1, 12))
+    )
+    memory = Mixed(own, shown, share)
+
+    def error(batch: Transitions) -> np.ndarray:
+        """Of its own 0.1 to 3.9, of others' 2, by when they were made."""
+        of_own = 0.1 * np.maximum(batch.actions, 1)
+        return np.where(batch.demonstrated[..., 0] == 1, 2.0, of_own).astype(np.float32)
+
+    for _ in range(200):
+        memory.update_priorities(error(sample(memory)))
+    batch = sample(memory)
+    errors, is_shown = error(batch), batch.demonstrated[..., 0] == 1
+    of_own = [0.1 * max(time, 1) for time in range(39)] * ENVS
+    # The mean error of a part over that of an item is 1 / (N P).
+    weights = np.where(is_shown, 1.0, (np.mean(of_own) / errors) ** beta)
+    assert batch.weights == pytest.approx(weights / weights.max(axis=1, keepdims=True), rel=1e-4)
+    assert (batch.weights[is_shown] < 0.9).any()
+
+
 def test_its_size_is_that_of_both() -> None:
     own, shown = replay_of(1), replay_of(-1)
     memory = Mixed(own, shown, share=0.5)
