@@ -20,7 +20,8 @@ from ps_dqn.config import Value
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.networks import choosing, heads, inputs, quantized, segments, unrolling
 from ps_dqn.networks.convolutions import PatchConvolution
-from ps_dqn.networks.layers import LSTM, run
+from ps_dqn.networks.layers import run
+from ps_dqn.networks.lstm import LSTM
 from ps_dqn.networks.standardized import Standardized
 
 # A parameter vector [P], or its weights as `QNetwork.cut` returns them.

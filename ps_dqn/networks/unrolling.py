@@ -5,7 +5,7 @@ Shapes: B sequences of L steps, F features, U units, S numbers of recurrent stat
 
 import tensorflow as tf
 
-from ps_dqn.networks.layers import LSTM
+from ps_dqn.networks.lstm import LSTM
 
 
 def states(

@@ -21,7 +21,8 @@ from ps_dqn.networks.convolutions import (
     SpectralConvolution,
     largest_singular_value,
 )
-from ps_dqn.networks.layers import LSTM, NoisyDense, QuantileEmbedding, Standardize
+from ps_dqn.networks.layers import NoisyDense, QuantileEmbedding, Standardize
+from ps_dqn.networks.lstm import LSTM
 
 Tensor: TypeAlias = Any  # of Keras, which has no types
 

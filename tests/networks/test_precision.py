@@ -15,7 +15,8 @@ from ps_dqn.config import Config
 from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.errors import UsageError
 from ps_dqn.networks import precision
-from ps_dqn.networks.layers import LSTM, QuantileEmbedding
+from ps_dqn.networks.layers import QuantileEmbedding
+from ps_dqn.networks.lstm import LSTM
 from ps_dqn.networks.network import QNetwork
 
 SCREEN = EnvironmentSpec((36, 36, 2), np.dtype(np.uint8), 3, None)
