@@ -31,9 +31,9 @@ def build(
         UsageError: there is no such network, or it does not fit the environment.
     """
     checks.check_network(network, value)
-    standardized = Standardized(network, value, environment)
     if ":" in network.network:
         whole = custom.build(network, value, environment, seed, numbers)
+        standardized = Standardized(network, value, environment)
         return QNetwork(whole.encoder, None, whole, value, environment, standardized)
     factory = Factory(network, seed, is_quantized=numbers == "int8")
     with precision.computing(numbers):
@@ -42,6 +42,8 @@ def build(
             layers += factory.hidden(width)
         lstm = None
         if network.recurrent_size:
-            lstm = factory.lstm(network.recurrent_size, environment.num_actions)
+            scales = value.normalize_returns == "on"
+            lstm = factory.lstm(network.recurrent_size, environment.num_actions, scales)
         head = heads.make(network, value, environment, factory)
+    standardized = Standardized(network, value, environment, lstm)
     return QNetwork(layers, lstm, head, value, environment, standardized)

@@ -189,9 +189,9 @@ class Factory:
         """IQN's embedding of quantile fractions."""
         return QuantileEmbedding(num_cosines, num_policy_quantiles, self._initializer(2.0))
 
-    def lstm(self, units: int, num_actions: int) -> LSTM:
+    def lstm(self, units: int, num_actions: int, scales_rewards: bool) -> LSTM:
         """The recurrent layer."""
-        return LSTM(units, num_actions, int(next(self._seeds)))
+        return LSTM(units, num_actions, int(next(self._seeds)), scales_rewards)
 
     def _dense(self, width: int, scale: float, dtype: str | None = None) -> keras.layers.Layer:
         """A dense layer, noisy where the network is; `scale` is its variance times F."""

@@ -24,13 +24,20 @@ class LSTM(precision.Unrounded):
         units: U.
         num_actions: A.
         seed: of the weights.
+        scales_rewards: whether it multiplies rewards by `reward_scale`, which is not learned by
+            gradients: large ones would leave its gates open or shut, whatever else it reads.
     """
 
-    def __init__(self, units: int, num_actions: int, seed: int, **kwargs: Any):
+    def __init__(
+        self, units: int, num_actions: int, seed: int, scales_rewards: bool = False, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         self.units = units
         self.num_actions = num_actions
         self.seed = seed
+        self.reward_scale: keras.Variable | None = None
+        if scales_rewards:
+            self.reward_scale = self.add_weight((), "ones", trainable=False, name="reward_scale")
 
     @property
     def state_size(self) -> int:
@@ -55,8 +62,11 @@ class LSTM(precision.Unrounded):
     def project(self, features: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
         """From [B, F] and steps before [B, 2] to what both add to the gates, [B, 4U]."""
         actions = tf.one_hot(tf.cast(before[:, 0], tf.int32) - 1, self.num_actions)
+        rewards = before[:, 1:]
+        if self.reward_scale is not None:
+            rewards *= tf.stop_gradient(self.reward_scale)
         features = tf.cast(features, tf.float32)
-        inputs = tf.concat([features, actions, before[:, 1:]], axis=-1)
+        inputs = tf.concat([features, actions, rewards], axis=-1)
         return precision.product(inputs, self.kernel, self.compute_dtype) + self.bias
 
     def advance(self, projected: tf.Tensor, memory: tf.Tensor) -> tf.Tensor:
@@ -79,5 +89,9 @@ class LSTM(precision.Unrounded):
 
     def get_config(self) -> dict[str, Any]:
         """What Keras writes into a file."""
-        config = {"units": self.units, "num_actions": self.num_actions, "seed": self.seed}
-        return super().get_config() | config
+        return super().get_config() | {
+            "units": self.units,
+            "num_actions": self.num_actions,
+            "seed": self.seed,
+            "scales_rewards": self.reward_scale is not None,
+        }

@@ -9,6 +9,7 @@ from ps_dqn.environments import EnvironmentSpec
 from ps_dqn.networks import inputs
 from ps_dqn.networks.inputs import Given
 from ps_dqn.networks.layers import Standardize
+from ps_dqn.networks.lstm import LSTM
 
 
 class Standardized:
@@ -20,8 +21,14 @@ class Standardized:
         num_moments: numbers that are followed for them.
     """
 
-    def __init__(self, network: Network, value: Value, environment: EnvironmentSpec):
-        """Has a layer for each part that has quantities."""
+    def __init__(
+        self,
+        network: Network,
+        value: Value,
+        environment: EnvironmentSpec,
+        lstm: LSTM | None = None,
+    ):
+        """Has a layer for each part that has quantities; an LSTM's scale of rewards is its own."""
         shapes = environment.quantities_of if network.normalize_observations == "on" else {}
         self._layers = {name: Standardize() for name in shapes}
         for name, shape in shapes.items():
@@ -29,9 +36,10 @@ class Standardized:
         layers = self._layers.values()
         self.variables = [layer.mean for layer in layers] + [layer.scale for layer in layers]
         self.num_moments = environment.num_quantities if shapes else 0
-        self._reward_scale: keras.Variable | None = None
+        self._reward_scale: keras.Variable | None = lstm.reward_scale if lstm else None
         if value.normalize_returns == "on":
-            self._reward_scale = keras.Variable(np.float32(1), trainable=False)
+            if self._reward_scale is None:
+                self._reward_scale = keras.Variable(np.float32(1), trainable=False)
             self.variables.append(self._reward_scale)
             self.num_moments += 1
 

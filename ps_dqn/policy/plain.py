@@ -92,6 +92,8 @@ def _embedding(layer: QuantileEmbedding) -> Callable[..., Tensor]:
 def _lstm(layer: LSTM) -> Callable[..., tuple[Tensor, Tensor]]:
     units, num_actions = layer.units, layer.num_actions
     kernel, recurrent_kernel, bias = _numpy(layer.kernel, layer.recurrent_kernel, layer.bias)
+    if layer.reward_scale is not None:
+        kernel[-1] *= layer.reward_scale.numpy()
     project = dense(f"{layer.name}_inputs", kernel, bias)
     recur = dense(f"{layer.name}_memory", recurrent_kernel, None)
 

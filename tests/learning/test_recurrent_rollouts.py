@@ -107,7 +107,8 @@ def online_of(network: Any) -> np.ndarray:
 class Lstm:
     """The network of a flat vector: an LSTM's weights, then those of the values of actions."""
 
-    def __init__(self, vector: np.ndarray):
+    def __init__(self, vector: np.ndarray, scale: float = 1.0):
+        self._scale = scale  # of the rewards that it reads
         shapes = [(FEATURES + ACTIONS + 1, GATES), (UNITS, GATES), (GATES,)]
         shapes += [(UNITS, ACTIONS), (ACTIONS,)]
         ends = np.cumsum([np.prod(shape) for shape in shapes])
@@ -120,7 +121,8 @@ class Lstm:
         kernel, recurrent, bias, head, head_bias = self._weights
         hidden, cell, (action, reward) = state[:UNITS], state[UNITS:-2], state[-2:]
         one_hot = np.eye(ACTIONS + 1)[int(action)][1:]
-        gates = np.concatenate([x, one_hot, [reward]]) @ kernel + hidden @ recurrent + bias
+        read = np.concatenate([x, one_hot, [self._scale * reward]])
+        gates = read @ kernel + hidden @ recurrent + bias
         enter, keep, new, leave = np.split(gates, 4)
         cell = cell / (1 + np.exp(-keep)) + np.tanh(new) / (1 + np.exp(-enter))
         hidden = np.tanh(cell) / (1 + np.exp(-leave))
@@ -142,7 +144,7 @@ class Lstm:
 def reference_returns(parameters: np.ndarray, batch: Rollout, scale: float) -> np.ndarray:
     returns = np.zeros((STEPS, ENVS))
     for env in range(ENVS):
-        _, after = Lstm(parameters).along(batch, env)
+        _, after = Lstm(parameters, scale).along(batch, env)
         for t in reversed(range(STEPS)):
             value = after[t][batch.next_masks[t, env]].max()
             if batch.continues[t, env]:
@@ -152,12 +154,12 @@ def reference_returns(parameters: np.ndarray, batch: Rollout, scale: float) -> n
 
 
 def errors_of(
-    parameters: np.ndarray, batch: Rollout, envs: Sequence[int], returns: np.ndarray
+    network: Lstm, batch: Rollout, envs: Sequence[int], returns: np.ndarray
 ) -> np.ndarray:
     """Of some sequences, one after the other."""
     found = []
     for env in envs:
-        here, _ = Lstm(parameters).along(batch, env)
+        here, _ = network.along(batch, env)
         found += [returns[t, env] - here[t][batch.actions[t, env]] for t in range(STEPS)]
     return np.array(found)
 
@@ -173,10 +175,11 @@ def reference_learn(
         weights = batch.weights[:, envs].T.ravel()
 
         def loss(w: np.ndarray, envs: list[int] = envs, weights: np.ndarray = weights) -> float:
-            return float(np.mean(weights * errors_of(w, batch, envs, returns) ** 2 / 2))
+            errors = errors_of(Lstm(w, scale), batch, envs, returns)
+            return float(np.mean(weights * errors**2 / 2))
 
         total += loss(parameters)
-        errors.append(np.abs(errors_of(parameters, batch, envs, returns)))
+        errors.append(np.abs(errors_of(Lstm(parameters, scale), batch, envs, returns)))
         velocity = MOMENTUM * velocity + slopes(loss, parameters)
         parameters = parameters - RATE * velocity
     return parameters - start, total, errors
@@ -193,7 +196,7 @@ def test_learning_from_whole_sequences_against_a_reference(jit_compile: str) -> 
     assert np.abs(change).min() > 0, "every weight is moved, those of the past among them"
 
 
-def test_rewards_are_scaled_where_learned_and_read_as_they_are() -> None:
+def test_rewards_are_scaled_where_learned_and_where_read() -> None:
     batch, scale = random_rollout(), 0.25
     online = online_of(made(normalize_returns="on")[1])
     online[0] = scale
@@ -225,7 +228,7 @@ def test_one_update_is_the_gradient_of_the_whole_rollout() -> None:
     weights = batch.weights[:, envs].T.ravel()
 
     def loss(w: np.ndarray) -> float:
-        return float(np.mean(weights * errors_of(w, batch, envs, returns) ** 2 / 2))
+        return float(np.mean(weights * errors_of(Lstm(w), batch, envs, returns) ** 2 / 2))
 
     np.testing.assert_allclose(learned.vector, slopes(loss, online), rtol=1e-3, atol=1e-5)
 

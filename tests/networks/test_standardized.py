@@ -119,6 +119,27 @@ def test_along_sequences_too() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_an_lstm_reads_rewards_by_their_scale() -> None:
+    scaled = build(normalize_observations="off", returns=True, recurrent_size=4)
+    plain = build(normalize_observations="off", recurrent_size=4)
+    assert scaled.initial.tolist() == [1, *plain.initial]
+    seen, starts = tf.constant(observations(VECTOR, 2, 3)), tf.zeros([2, 3], tf.bool)
+    actions = tf.zeros([2, 3], tf.int32)
+    rewards = np.array([[400, -900, 200], [0, 100, 700]], np.float32)
+    state = np.zeros((2, plain.state_size), np.float32)
+    state[:, -2:] = [[1, 300], [2, -800]]
+    found, last = scaled.unroll(
+        tf.constant([0.01, *plain.initial]), seen, starts, actions, rewards, state
+    )
+    scale = np.float32(0.01)
+    given = state * np.where(np.arange(plain.state_size) == plain.state_size - 1, scale, 1)
+    expected, _ = plain.unroll(
+        tf.constant(plain.initial), seen, starts, actions, scale * rewards, given
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert last.numpy()[:, -1].tolist() == rewards[:, -1].tolist()  # as it was paid
+
+
 @pytest.mark.parametrize("name", ["mlp", "support.user_networks:mlp"])
 @pytest.mark.parametrize("spec", [VECTOR, NUMBER], ids=["vector", "number"])
 def test_the_exported_model_does_it_too(

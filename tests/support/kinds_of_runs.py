@@ -98,7 +98,7 @@ KINDS: dict[str, dict[str, Any]] = {
         **{"env_kwargs": shown("image"), "network": "impala", "network_width": 0.25},
         **{"frame_stack": 2, "spectral_norm": True, "pooled_size": 2, "dueling": True},
     },
-    "recurrent": {"recurrent_size": 5, "reward_clip": 1.0},
+    "recurrent": {"recurrent_size": 5, "reward_clip": 1.0, "normalize_returns": "on"},
     "masks": {"env_kwargs": shown(masked="true")},
     "grid": {"env_kwargs": shown(action="box"), "action_bins": 4},
     "combinations": {"env_kwargs": shown(action="two"), "dueling": True},
