@@ -157,11 +157,15 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
     except ClusterLostError:
         context.snapshots.seconds = training.seconds
         context.history.lost(context.vitals.read().counters, time.perf_counter() - context.started)
+        connected.members.let_nobody_in()
         with stages.stage("waiting for closures to end, as a task is lost", context.say):
             schedule.settle(SETTLE_SECONDS)
+        # A worker may have been coming in as a server was lost: TensorFlow waits for the server.
+        with stages.stage("leaving the lost connection", context.say), context.watchdog.replacing():
+            connected.members.close()
         raise
     finally:
-        with timeline.span("closing the connection"):
+        with stages.stage("closing the connection", context.say):
             connected.members.close()
             context.watchdog.follow(None)
             films.close(has_time)

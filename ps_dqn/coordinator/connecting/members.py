@@ -5,7 +5,8 @@ of them at once, so one that is back is not used before the last one is, and mea
 waits, too. Here it hears only of tasks that answer: a worker that is not there is out of the
 cluster, one that comes is in it, at the first connection and later. Before it connects anew, all
 others are asked, too: one that is gone without a word, whose closure has not failed yet, would have
-it wait for good, and nobody would come in meanwhile.
+it wait for good, and nobody would come in meanwhile. Without its servers nobody comes in: it would
+wait for them while it holds a lock that whoever closes the connection needs.
 """
 
 import concurrent.futures
@@ -80,12 +81,17 @@ class Members:
         """Indices of the workers that are there."""
         return set(self._present)
 
-    def close(self) -> None:
-        """Looks for nobody any more, as the connection was lost, and lets its threads end.
-
-        TensorFlow's own way to stop a cluster also cuts off the closures that are under way.
-        """
+    def let_nobody_in(self) -> None:
+        """Looks for nobody any more, as the connection was lost: it is not connected anew."""
         self._is_closed = True
+
+    def close(self) -> None:
+        """Lets nobody in, and lets the threads of the connection end.
+
+        It waits for a task that TensorFlow is connecting to. TensorFlow's own way to stop a cluster
+        also cuts off the closures that are under way.
+        """
+        self.let_nobody_in()
         self._handler.stop()
         for worker in self._cluster.workers:
             worker.stop()
@@ -117,8 +123,13 @@ class Members:
         def on_failure(closure: Any, error: Exception) -> None:
             put_back(closure, error)
             self._change(index, is_there=False)
-            self._wait_for(index)
+            self._wait_for(self._addresses[index], TIMEOUT)
+            known_tasks.wait_until_known({Task("worker", index): self._addresses[index]})
+            for address in self._servers:
+                self._wait_for(address, ANSWER_SECONDS)
             self._leave_out_silent(self._present - {index})
+            if self._is_closed:
+                raise SystemExit
             self._change(index, is_there=True)  # TensorFlow connects to it now
 
         worker._process_closure, worker._on_closure_failure = process_closure, on_failure
@@ -147,13 +158,17 @@ class Members:
         if not is_cut_off or "/job:worker" not in str(error):
             self._check_is_lost(error)
 
-    def _wait_for(self, index: int) -> None:
-        """Returns once a worker answers; ends its thread where the connection was lost."""
-        while self._is_closed or not health.answers(self._addresses[index], TIMEOUT):
+    def _wait_for(self, address: str, timeout: float) -> None:
+        """Returns once a task answers; ends its worker's thread where the connection was lost.
+
+        Args:
+            address: of the task.
+            timeout: how long an answer may take (seconds).
+        """
+        while self._is_closed or not health.answers(address, timeout):
             if self._is_closed:
                 raise SystemExit
             time.sleep(PERIOD)
-        known_tasks.wait_until_known({Task("worker", index): self._addresses[index]})
 
     def _leave_out_silent(self, indices: Collection[int]) -> None:
         """Takes those out of the cluster who do not answer; they come as those that were lost."""

@@ -105,6 +105,7 @@ class Fleet:
         self.asked: list[str] = []
         self.answers: Iterator[bool] = iter(())
         self.gone: set[int] = set()  # without a word
+        self.servers: Iterator[bool] = iter(())  # whether they answer; then they do
         self.looks: list[int] = []
         monkeypatch.setattr(members.health, "answers", self._answers)
         seen_by.clock(monkeypatch, members, sleep=lambda seconds: None)
@@ -112,6 +113,8 @@ class Fleet:
         monkeypatch.setattr(members.known_tasks, "wait_until_known", self.known.append)
 
     def _answers(self, address: str, timeout: float) -> bool:
+        if address in SPEC.ps:
+            return next(self.servers, True)
         index = SPEC.workers.index(address)
         if index in self.handler.workers:  # one that is not missed yet
             self.looks.append(index)
@@ -188,6 +191,30 @@ def test_who_is_gone_without_a_word_keeps_nobody_from_coming_back(monkeypatch) -
     fleet.workers[2]._process_closure("next")
     assert fleet.workers[2].put_back == ["next"]
     assert fleet.handler.connected[1:] == [{0: "w:1", 1: "w:2", 2: "w:3"}]
+
+
+def test_without_a_server_nobody_comes_in(monkeypatch) -> None:
+    """TensorFlow would wait for it, with a lock that whoever closes the connection needs."""
+    fleet = Fleet(monkeypatch, 0, 1, 2)
+    fleet.answers = iter([True])
+
+    def is_back_later() -> Iterator[bool]:
+        for _ in range(3):
+            assert fleet.handler.workers == {0: "w:1", 2: "w:3"}
+            yield False
+
+    fleet.servers = is_back_later()
+    fleet.workers[1]._process_closure("is lost")
+    assert fleet.handler.connected == [{0: "w:1", 1: "w:2", 2: "w:3"}]
+
+    def the_run_is_lost() -> Iterator[bool]:
+        fleet.members.let_nobody_in()
+        yield False
+
+    fleet.answers, fleet.servers = iter([True]), the_run_is_lost()
+    with pytest.raises(SystemExit):
+        fleet.workers[1]._process_closure("is lost")
+    assert len(fleet.handler.connected) == 1
 
 
 def test_one_that_was_never_there_gives_its_closure_back_and_comes_as_one_that_was_lost(
