@@ -10,11 +10,11 @@ from ps_dqn.cluster import lifeline
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.coordinator.checks import atoms
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.flags import command_line, experiment, run_folder, tasks
 from ps_dqn.profiling import timeline
 from ps_dqn.run import compile_cache, directory, libraries
-from ps_dqn.run.signals import INTERRUPTED
+from ps_dqn.run.signals import INTERRUPTED, START_AGAIN
 
 # With the interpreter's own start, for which people wait too.
 _STARTED = timeline.process_began()
@@ -80,10 +80,14 @@ def main(argv: Sequence[str]) -> int:
             )
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
-        if sets := values["free_stateful_sets"].value:
-            from ps_dqn.cluster import stateful_sets
+        from ps_dqn.cluster import stateful_sets
 
-            if stateful_sets.is_pod():  # nobody starts it again: see its Job
+        if stateful_sets.is_pod():
+            run_dir = pathlib.Path(values["run_dir"].value or "")
+            if isinstance(error, FolderError) and directory.may_have_begun(run_dir):
+                print(f"error: {error}", file=sys.stderr)
+                return START_AGAIN  # the servers may have what no checkpoint has
+            if sets := values["free_stateful_sets"].value:  # nobody starts it again: see its Job
                 stateful_sets.scale_to_zero(sets, print)
         command_line.refuse(error)
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from ps_dqn.environments import listed, spaces_json
 from ps_dqn.environments.listed import OwnActions
 from ps_dqn.environments.parts import Part
 from ps_dqn.environments.specification import EnvironmentSpec, OwnSpaces
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, not_written
 
 FILE = "interface.json"
 FORMAT = 1
@@ -154,12 +154,12 @@ def write(folder: pathlib.Path, interface: Interface) -> None:
     """Writes the file into a run's folder.
 
     Raises:
-        UsageError: it cannot be written.
+        FolderError: it cannot be written.
     """
     try:
         (folder / FILE).write_text(interface.to_json())
     except OSError as error:
-        raise UsageError(f"--run_dir={folder}: cannot be written ({error.strerror})") from None
+        raise not_written(folder, error) from None
 
 
 def read(folder: pathlib.Path) -> Interface | None:

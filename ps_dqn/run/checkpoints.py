@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.run import directory
 from ps_dqn.state import Counters, State
 
@@ -93,15 +93,19 @@ class Checkpoints:
         """The newest checkpoint that is whole, or None where there is none at all.
 
         Raises:
-            UsageError: there are checkpoints, and none can be read.
+            UsageError: there are checkpoints, and all are damaged.
+            FolderError: none can be read, and the disk may be why.
         """
-        paths = self._newest_first()
+        paths, ill = self._newest_first(), None
         for path in paths:
             try:
                 return load(path)
             except UsageError as error:
+                ill = error if isinstance(error, FolderError) else ill
                 if str(error) not in self.skipped:
                     self.skipped.append(str(error))
+        if ill is not None:
+            raise ill
         if paths:
             raise UsageError(f"no checkpoint in {self._folder} can be read: all are damaged")
         return None
@@ -139,7 +143,8 @@ def load(path: pathlib.Path) -> Checkpoint:
     """Reads a checkpoint.
 
     Raises:
-        UsageError: the file cannot be read.
+        UsageError: the file is damaged.
+        FolderError: the disk does not give it.
     """
     try:
         # Opened here: NumPy leaves a file open when its archive is cut off.
@@ -165,7 +170,9 @@ def load(path: pathlib.Path) -> Checkpoint:
             )
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
     except _DAMAGE as error:
-        raise UsageError(f"checkpoint {path} cannot be read: {error}") from None
+        is_of_disk = isinstance(error, OSError) and error.errno is not None
+        kind = FolderError if is_of_disk else UsageError
+        raise kind(f"checkpoint {path} cannot be read: {error}") from None
 
 
 def _counters(numbers: np.ndarray) -> Counters:

@@ -11,7 +11,7 @@ import secrets
 import shutil
 from typing import Any
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import UsageError, not_written
 from ps_dqn.run import disk, lock, signals
 
 RUNS = pathlib.Path("runs")
@@ -77,14 +77,14 @@ def create(path: pathlib.Path) -> None:
     """Makes a run directory, or completes one that is there, and keeps it to this process.
 
     Raises:
-        UsageError: the folder cannot be written, or another process writes into it.
+        FolderError: the folder cannot be written, or another process writes into it.
     """
     try:
         for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
             (path / folder).mkdir(parents=True, exist_ok=True)
         lock.hold(path)
     except OSError as error:
-        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+        raise not_written(path, error) from None
 
 
 def is_new(path: pathlib.Path) -> bool:
@@ -96,25 +96,25 @@ def forget_end(path: pathlib.Path) -> None:
     """Removes the summary of a run that goes on: of an end that is none any more.
 
     Raises:
-        UsageError: it cannot be removed.
+        FolderError: it cannot be removed.
     """
     try:
         (path / SUMMARY).unlink(missing_ok=True)
     except OSError as error:
-        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+        raise not_written(path, error) from None
 
 
 def write_flags(path: pathlib.Path, text: str) -> None:
     """Writes the run's flagfile; where that fails, an older one is left as it was.
 
     Raises:
-        UsageError: it cannot be written.
+        FolderError: it cannot be written.
     """
     try:
         with disk.beside(path / FLAGFILE) as temporary:
             temporary.write_text(text)
     except OSError as error:
-        raise UsageError(f"--run_dir={path}: cannot be written ({error.strerror})") from None
+        raise not_written(path, error) from None
 
 
 def read_presets(path: pathlib.Path) -> str:
@@ -186,6 +186,14 @@ def newest() -> pathlib.Path | None:
 def has_checkpoint(path: pathlib.Path) -> bool:
     """Whether a run can be resumed from this folder."""
     return any((path / CHECKPOINTS).glob("updates-*.npz"))
+
+
+def may_have_begun(path: pathlib.Path) -> bool:
+    """Whether training has, as far as can be seen: a file system may not answer."""
+    try:
+        return (path / IDENTITY).exists() or has_begun(path)
+    except OSError:
+        return True
 
 
 def has_begun(path: pathlib.Path) -> bool:

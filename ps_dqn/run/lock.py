@@ -8,7 +8,7 @@ import socket
 import time
 from typing import IO, NamedTuple
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import FolderError
 
 LOCK = "lock"
 # One of another machine may have died with it; its file system needs time to let go: a server of
@@ -29,7 +29,7 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
         flag: that names it, for people.
 
     Raises:
-        UsageError: another process holds it.
+        FolderError: another process holds it.
         OSError: the folder cannot be written.
     """
     path = (folder / LOCK).resolve()
@@ -42,7 +42,7 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
         holder = _Holder.read(file.read())
         if holder is None or holder.is_of_this_machine or time.monotonic() > deadline:
             file.close()
-            raise UsageError(
+            raise FolderError(
                 f"{flag}={folder}: process {holder or '(unknown)'} writes into it; wait until "
                 f"it has ended, or say another folder"
             )

@@ -10,7 +10,7 @@ import shlex
 import sys
 
 from ps_dqn import __version__
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import not_written
 from ps_dqn.run import directory
 
 PACKAGES = ("tensorflow", "keras", "numpy", "gymnasium")
@@ -23,7 +23,7 @@ def write(folder: pathlib.Path) -> None:
     It takes a few milliseconds: nothing is imported or started for it.
 
     Raises:
-        UsageError: the file cannot be written.
+        FolderError: the file cannot be written.
     """
     try:
         with (folder / directory.ENVIRONMENT).open("a", encoding="utf-8") as file:
@@ -31,7 +31,7 @@ def write(folder: pathlib.Path) -> None:
             lines = [f"{name}: {value}\n" for name, value in describe().items()]
             file.write(separator + "".join(lines))
     except OSError as error:
-        raise UsageError(f"--run_dir={folder}: cannot be written ({error.strerror})") from None
+        raise not_written(folder, error) from None
 
 
 def describe() -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.states import assert_same, names, state
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.run import checkpoints
 from ps_dqn.run.checkpoints import Checkpoints
 
@@ -100,3 +100,23 @@ def test_all_damaged_is_an_error(damage, tmp_path: pathlib.Path) -> None:
         damage(held.save_newest(state(updates), 0.0))
     with pytest.raises(UsageError, match="all are damaged"):
         held.newest()
+
+
+def test_a_disk_that_does_not_give_them_is_no_damage(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may give them later: in a pod the run is tried again."""
+    held = Checkpoints(tmp_path, keep=3)
+    held.save_newest(state(10), 0.0)
+    truncate(held.save_newest(state(20), 0.0))
+
+    def fails(path: pathlib.Path, *_: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as ill:
+        ill.setattr(pathlib.Path, "open", fails)
+        with pytest.raises(FolderError, match=r"cannot be read: .*Input/output error"):
+            held.newest()
+    found = held.newest()
+    assert found is not None
+    assert_same(found.state, state(10))

@@ -12,7 +12,7 @@ from ps_dqn.cluster import stateful_sets
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.coordinator import process
 from ps_dqn.flags import tasks
-from ps_dqn.run import signals
+from ps_dqn.run import directory, signals
 
 REMOTE = ("--chief_host=localhost:1", "--ps_hosts=localhost:2", "--worker_hosts=localhost:3")
 
@@ -55,6 +55,28 @@ def test_an_experiment_that_cannot_be_run_keeps_no_nodes(
         "ps keeps its pods",
     ]
     assert "this pod has no service account's token" in ended.stdout
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_servers_stay_for_a_run_whose_folder_cannot_be_used_now(
+    has_begun: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have what no checkpoint has; of a run that never began they have nothing."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")  # as in a pod
+    folder = tmp_path / "run"
+    folder.mkdir()
+    if has_begun:
+        directory.new_identity(folder)
+    else:
+        (folder / "checkpoints").mkdir()
+    (folder / "logs").write_text("in the way of a folder")
+    words = ["--free_stateful_sets=worker", *REMOTE, f"--run_dir={folder}"]
+    ended = run_python(["-m", "ps_dqn.coordinator", *words], tmp_path)
+    assert f"--run_dir={folder}: cannot be written (File exists)" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    code = signals.START_AGAIN if has_begun else signals.WRONG_USAGE
+    assert ended.returncode == code
+    assert ("worker keeps its pods" in ended.stdout) != has_begun
 
 
 def test_sets_go_with_tasks_that_others_start() -> None:
