@@ -10,15 +10,18 @@ import os
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 
 # After so long without a sign of the peer's node a connection ends; when it is asked for one, and
 # how often (seconds).
 SILENT_SECONDS, IDLE_SECONDS, ASK_SECONDS = 10, 3, 2
+# The DNS is waited for (seconds): whoever looks after one task looks after all of them.
+LOOK_UP_SECONDS = 1.0
 
 
 class Peer:
-    """A task that this process has connections to, at every address it was ever known to have."""
+    """A task that this process has connections to, wherever its name says that it is."""
 
     def __init__(self, address: str):
         """Looks its name up.
@@ -28,26 +31,44 @@ class Peer:
         """
         self._host, _, port = address.rpartition(":")
         self._port = int(port)
-        self._hosts: set[str] = set()
+        self._places: set[tuple[str, int]] = set()
+        self._asking: threading.Thread | None = None
         self.look_up()
 
     def look_up(self) -> None:
-        """Asks the DNS anew: a task that was started again may have another address."""
-        with contextlib.suppress(OSError):
-            found = socket.getaddrinfo(self._host.strip("[]"), self._port, type=socket.SOCK_STREAM)
-            self._hosts |= {_plain(str(each[4][0])) for each in found}
+        """Asks the DNS anew: a task that was started again may have another address.
+
+        What it had before may be another task's by now. Where the DNS takes its time, its answer
+        counts when it comes, and this returns.
+        """
+        if self._asking is None or not self._asking.is_alive():
+            self._asking = threading.Thread(target=self._ask, name="look up", daemon=True)
+            self._asking.start()
+            self._asking.join(LOOK_UP_SECONDS)
 
     def cut(self) -> int:
-        """Shuts this process's connections to it down; returns how many."""
+        """Shuts this process's connections to it down, and to its successor; returns how many."""
+        places = self._places
+        ended = _shut_down(places)
         self.look_up()
-        peers = {(host, self._port) for host in self._hosts}
-        return sum(_shut_down_if(descriptor, peers) for descriptor in _descriptors())
+        return ended + _shut_down(self._places - places)
+
+    def _ask(self) -> None:
+        try:
+            found = socket.getaddrinfo(self._host.strip("[]"), self._port, type=socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            if error.errno == socket.EAI_NONAME:  # it is nowhere
+                self._places = set()
+        except OSError:
+            pass
+        else:
+            self._places = {(_plain(str(each[4][0])), self._port) for each in found}
 
 
 def _descriptors() -> list[int]:
-    # Both are there on Linux; elsewhere the second one is.
-    found = next(filter(os.path.isdir, ("/proc/self/fd", "/dev/fd")))
-    return [int(name) for name in os.listdir(found)]
+    # Both are there on Linux; elsewhere the second one is. In a bare root folder none is.
+    found = next(filter(os.path.isdir, ("/proc/self/fd", "/dev/fd")), None)
+    return [] if found is None else [int(name) for name in os.listdir(found)]
 
 
 def _plain(host: str) -> str:
@@ -72,6 +93,10 @@ def end_silent_ones() -> None:
                     (socket.TCP_USER_TIMEOUT, SILENT_SECONDS * 1000),
                 ):
                     connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _shut_down(places: set[tuple[str, int]]) -> int:
+    return sum(_shut_down_if(descriptor, places) for descriptor in _descriptors())
 
 
 def _shut_down_if(descriptor: int, peers: set[tuple[str, int]]) -> bool:

@@ -2,7 +2,9 @@
 
 import socket
 import sys
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -54,17 +56,60 @@ def test_a_peer_whose_name_is_not_known() -> None:
     assert Peer("no-such-host.invalid:1234").cut() == 0
 
 
-def test_addresses_from_before_are_remembered(
+ELSEWHERE = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 1))]
+NOWHERE = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+ILL = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+@pytest.mark.parametrize(
+    ("answer", "still_there"),
+    [(ELSEWHERE, 0), (NOWHERE, 0), (ILL, 1)],
+    ids=["elsewhere", "nowhere", "no answer"],
+)
+def test_an_address_that_it_no_longer_has_may_be_another_tasks(
+    answer: Any,
+    still_there: int,
+    servers: list[socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = Peer(address(servers[0], "localhost"))
+    before = socket.create_connection(servers[0].getsockname())
+
+    def look_up(*_: Any, **__: Any) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    assert known.cut() == 1, "of the task that was there"
+    after = socket.socket()
+    after.connect(servers[0].getsockname())
+    before.close()
+    assert known.cut() == still_there
+    after.close()
+
+
+def test_nobody_waits_for_a_dns_that_is_silent(
     servers: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    peer = servers[0]
-    known = Peer(address(peer, "localhost"))
-    client = socket.create_connection(peer.getsockname())
-    # A successor has come, elsewhere.
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 1))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert known.cut() == 1
-    client.close()
+    known, is_back = Peer(address(servers[0], "localhost")), threading.Event()
+    client = socket.create_connection(servers[0].getsockname())
+    monkeypatch.setattr(connections, "LOOK_UP_SECONDS", 0.0)
+    asked: list[str] = []
+
+    def is_silent(host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        is_back.wait()
+        return ELSEWHERE
+
+    monkeypatch.setattr(socket, "getaddrinfo", is_silent)
+    try:
+        assert known.cut() == 1
+        assert known.cut() == 1, "it is asked once, and the task has the address that it had"
+        assert asked == ["localhost"]
+    finally:
+        is_back.set()
+        client.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="does nothing there")
