@@ -155,5 +155,6 @@ class Schedule:
             value = remote.fetch()
         except Exception:
             value = None
+        self.in_flight.copied(remote)
         if not self._is_closed:
             self._news.put((closure, value))

@@ -1,10 +1,11 @@
 """Tasks that stand still: TensorFlow waits for them for good, and so would everybody else.
 
 A task stands still if its server does not answer, if it does not say what the coordinator asks it,
-or if a worker neither ends its closure nor goes on with it, as far as its pulses say. Where the
-task is of this machine it is ended, and started again as one that died; where others start it, this
-process's connections to it are. Either way TensorFlow then does what it does for a task that is
-lost: a worker's closure goes to another one, and without a parameter server the run connects anew.
+if a worker neither ends its closure nor goes on with it, as far as its pulses say, or if what came
+of a closure that it ended is not here long after. Where the task is of this machine it is ended,
+and started again as one that died; where others start it, this process's connections to it are.
+Either way TensorFlow then does what it does for a task that is lost: a worker's closure goes to
+another one, and without a parameter server the run connects anew.
 """
 
 import contextlib
@@ -71,6 +72,7 @@ class Watchdog:
         self._in_flight: InFlight | None = None
         self._progress = Progress(pulses)
         self._overdue: set[int] = set()  # workers that were given up with the closure they have
+        self._uncopied: set[int] = set()  # workers that were given up with a result of theirs
         self._unheard: set[Task] = set()  # tasks that were given up with what they are asked
         self._replaces = False  # tasks of ours that end
         self.replaced = 0  # that way
@@ -137,6 +139,19 @@ class Watchdog:
             self._give_up(task, f"{task} has not ended a closure in {seconds[worker]:.0f} s")
         self._overdue = late
 
+    def look_at_results(self, seconds: Mapping[int, float]) -> None:
+        """Gives up workers whose results take too long to be copied here, once for each.
+
+        Args:
+            seconds: for how long one of each worker could have been.
+        """
+        late = {worker for worker, taken in seconds.items() if taken > LEAST_SECONDS}
+        for worker in late - self._uncopied:
+            task = Task("worker", worker)
+            self._failures.noticed(task, OVERDUE, seconds[worker])
+            self._give_up(task, f"a result of {task} has not come in {seconds[worker]:.0f} s")
+        self._uncopied = late
+
     def look_at_questions(self, seconds: Mapping[Task, float]) -> None:
         """Gives up tasks that take too long for what they are asked, once for each question.
 
@@ -172,6 +187,7 @@ class Watchdog:
         self.look_at_answers(silent)
         if self._in_flight is not None:
             self.look_at_closures(self._in_flight)
+            self.look_at_results(self._in_flight.uncopied())
         asked = asking.under_way().items()
         self.look_at_questions({self._task_at(place): taken for place, taken in asked})
 

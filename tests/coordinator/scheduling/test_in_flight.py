@@ -1,6 +1,7 @@
 """Which worker has a closure, since when, and who was lost."""
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,7 +47,11 @@ class Closure:
     def __init__(self, clock: Clock, seconds: float, name: bytes = b"train"):
         self._concrete_function = types.SimpleNamespace(name=name)
         self._clock, self._seconds = clock, seconds
+        self.result = object()
         self.seen: list[Any] = []  # while it runs
+
+    def maybe_call_with_output_remote_value(self, method: Callable[[Any], Any]) -> Any:
+        return method(self.result)
 
     def __call__(self, worker: Worker) -> None:
         self._clock.now += self._seconds
@@ -106,3 +111,31 @@ def test_a_lost_worker_has_no_closure_and_its_time_does_not_count(clock):
     worker._process_closure(next_one)
     assert next_one.seen == [{3: 1.0}, None]
     assert flying.seconds() == {}
+
+
+def test_what_came_of_a_closure_is_followed_until_it_is_here(clock):
+    workers = [Worker(0), Worker(1)]
+    flying = follow(workers, [])
+    closures = [Closure(clock, 2.0) for _ in range(3)]
+    for index, closure in zip((1, 1, 0), closures, strict=True):
+        workers[index]._process_closure(closure)
+    clock.now += 5.0
+    assert flying.uncopied() == {1: 9.0, 0: 5.0}, "the longest of each worker"
+    for closure, left in zip(closures, ({1: 7.0, 0: 5.0}, {0: 5.0}, {}), strict=True):
+        flying.copied(closure.result)
+        assert flying.uncopied() == left
+
+
+def test_a_result_may_be_here_before_its_closure_has_ended(clock):
+    [worker] = workers = [Worker(0)]
+    flying = follow(workers, [])
+
+    class Quick(Closure):
+        def __call__(self, worker):
+            assert flying.uncopied() == {0: 0.0}
+            flying.copied(self.result)
+            super().__call__(worker)
+
+    worker._process_closure(Quick(clock, 1.0))
+    clock.now += 100.0
+    assert flying.uncopied() == {}

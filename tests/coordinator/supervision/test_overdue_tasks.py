@@ -38,6 +38,18 @@ def test_how_long_a_closure_may_take(monkeypatch, options, slowest, limit):
     assert case.killed == [WORKER, WORKER]
 
 
+def test_a_worker_whose_result_never_comes_is_given_up(monkeypatch):
+    """Else an evaluation would be under way for good, and no other one would begin."""
+    case = Watched(monkeypatch, is_local=True)
+    for seconds in (LEAST_SECONDS - 1, LEAST_SECONDS + 1, LEAST_SECONDS + 2):
+        case.watchdog.look_at_results({0: 0.0, 1: seconds})
+    assert case.said == [
+        f"a result of worker 1 has not come in {LEAST_SECONDS + 1:.0f} s: it is ended"
+    ]
+    assert case.killed == [WORKER]
+    assert [row.kind for row in case.failures.rows()] == ["overdue"]
+
+
 @pytest.mark.parametrize("made", ["env_steps", "updates", "evaluation_steps"])
 def test_a_closure_that_goes_on_may_take_as_long_as_it_does(monkeypatch, made):
     case, now = Watched(monkeypatch, is_local=True), 1000.0
