@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ps_dqn.errors import UsageError
-from ps_dqn.run import directory
+from ps_dqn.run import directory, disk
 from ps_dqn.run.overwritten import Overwritten
 
 MODULE = "ps_dqn_environment"
@@ -44,8 +44,10 @@ class GivenEnvironment(NamedTuple):
         data, module = folder / f"{MODULE}.pickle", folder / f"{MODULE}.py"
         before = Overwritten([data, module])
         folder.mkdir(parents=True, exist_ok=True)
-        data.write_bytes(self.pickled)
-        module.write_text(_SOURCE.format(name=self.name))
+        with disk.beside(data) as temporary:
+            temporary.write_bytes(self.pickled)
+        with disk.beside(module) as temporary:
+            temporary.write_text(_SOURCE.format(name=self.name))
         return before
 
 

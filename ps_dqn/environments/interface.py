@@ -17,6 +17,7 @@ from ps_dqn.environments.listed import OwnActions
 from ps_dqn.environments.parts import Part
 from ps_dqn.environments.specification import EnvironmentSpec, OwnSpaces
 from ps_dqn.errors import UsageError, not_written
+from ps_dqn.run import disk
 
 FILE = "interface.json"
 FORMAT = 1
@@ -157,7 +158,8 @@ def write(folder: pathlib.Path, interface: Interface) -> None:
         FolderError: it cannot be written.
     """
     try:
-        (folder / FILE).write_text(interface.to_json())
+        with disk.beside(folder / FILE) as temporary:
+            temporary.write_text(interface.to_json())
     except OSError as error:
         raise not_written(folder, error) from None
 

@@ -122,11 +122,14 @@ class Appended:
 def beside(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Gives a place beside a file's, to write to in a block; its end renames what is there.
 
-    So the file is whole, or what it was before.
+    So the file is whole, or what it was before; also where the machine loses its power, as what was
+    written is on the disk before it has its name.
     """
     temporary = path.with_name(f"{path.stem}.tmp{path.suffix}")
     try:
         yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)  # on a full disk, its room is needed

@@ -1,8 +1,11 @@
 """Files of a run that it writes anew when it goes on; where it is refused, they are put back."""
 
 import contextlib
+import os
 import pathlib
 from collections.abc import Iterable
+
+from ps_dqn.run import disk
 
 
 class Overwritten:
@@ -26,14 +29,26 @@ class Overwritten:
     def put_back(self) -> None:
         """Writes those that were there as they were, and removes the others with their folders.
 
-        A folder stays that has something else by now.
+        A folder stays that has something else by now. On a full disk a file stays as it is now,
+        but for one that something was appended to.
         """
         for path, content in self._contents.items():
             with contextlib.suppress(OSError):  # whoever was refused has been told why
                 if content is None:
                     path.unlink(missing_ok=True)
                 else:
-                    path.write_bytes(content)
+                    _put_back(path, content)
         for folder in self._new_folders:
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+def _put_back(path: pathlib.Path, content: bytes) -> None:
+    """Gives a file the content it had."""
+    now = path.read_bytes() if path.exists() else None
+    if now is not None and now.startswith(content):
+        if len(now) > len(content):
+            os.truncate(path, len(content))  # takes no room
+        return
+    with disk.beside(path) as temporary:
+        temporary.write_bytes(content)
