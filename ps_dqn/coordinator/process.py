@@ -82,8 +82,12 @@ class _CoordinatorProcess:
         self._saved = ""  # what an end has left time to save, for people
         self._save: Callable[[], str] = lambda: ""  # what is in memory, where servers are lost
         self._leave_timeline: Callable[[], None] = lambda: None
+        checkpoints = prepared.checkpoints
         self._signals = Signals(
-            self.say, lambda: self._vitals.last_sign, lambda: self._save() or self._saved
+            self.say,
+            lambda: max(self._vitals.last_sign, checkpoints.last_sign),
+            lambda: checkpoints.is_writing,
+            lambda: self._save() or self._saved,
         )
 
     def run(self) -> int:
@@ -269,6 +273,8 @@ class _CoordinatorProcess:
         """Goes on with what is known of an earlier process's run."""
         self._past.follows(loss.memory, loss.at - self._started)
         self._past.failures.noticed(Task("chief", 0), LOST)
+        with contextlib.suppress(OSError):  # they are in nobody's way
+            directory.drop_unfinished(self._prepared.command.folder)
 
     def say(self, line: str) -> None:
         """A line for people."""

@@ -118,7 +118,7 @@ class _Signals:
 
     def __init__(self, console: Console):
         self._console = console
-        self._signals = Signals(self.say, time.monotonic, lambda: "")
+        self._signals = Signals(self.say, time.monotonic, lambda: False, lambda: "")
 
     def say(self, line: str) -> None:
         """A line for people."""

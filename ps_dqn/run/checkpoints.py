@@ -5,22 +5,24 @@ number of parameter servers and can be read without TensorFlow. It is written be
 renamed, so a file with its final name is whole.
 """
 
+import contextlib
 import dataclasses
 import math
 import os
 import pathlib
+import threading
 import time
 import zipfile
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ps_dqn.errors import FolderError, UsageError
-from ps_dqn.run import directory
+from ps_dqn.run import directory, disk
 from ps_dqn.state import Counters, State
 
-TEMPORARY = ".tmp"
 # What NumPy and zipfile raise for a file with damaged bytes, wherever those are.
 _DAMAGE = (
     AttributeError,
@@ -49,12 +51,19 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of one run directory."""
+    """The checkpoints of one run directory, which threads save one after another.
+
+    Attributes:
+        is_writing: whether one is being written.
+        last_sign: when that has begun, or ended, for the last time (`time.monotonic()`).
+    """
 
     def __init__(self, folder: pathlib.Path, keep: int):
         self._folder = folder
         self._keep = keep
         self.skipped: list[str] = []  # checkpoints that could not be read, and why
+        self.is_writing, self.last_sign = False, -math.inf
+        self._lock = threading.Lock()
 
     def save_newest(self, state: State, seconds: float) -> pathlib.Path:
         """Saves a state to resume from and removes the oldest beyond `keep`.
@@ -62,16 +71,22 @@ class Checkpoints:
         Raises:
             OSError: it cannot be written; those before it are there still.
         """
-        path = self._folder / f"updates-{state.counters.updates:012d}.npz"
-        _write(path, state, seconds, float("nan"))
-        for old in self._newest_first()[self._keep :]:
-            old.unlink()
-        return path
+        with self._writing():
+            return self._save_newest(state, seconds)
+
+    def save_newer(self, state: State, seconds: float) -> bool:
+        """Likewise, unless the newest is as new by then; whether it saved."""
+        with self._writing():
+            if state.counters.updates <= self.newest_updates:
+                return False
+            self._save_newest(state, seconds)
+            return True
 
     def save_best(self, state: State, seconds: float, eval_return: float) -> pathlib.Path:
         """Saves the parameters an evaluation was made with, replacing the best so far."""
         path = self._folder / directory.BEST
-        _write(path, state, seconds, eval_return)
+        with self._writing():
+            _write(path, state, seconds, eval_return)
         return path
 
     @property
@@ -135,6 +150,23 @@ class Checkpoints:
             raise UsageError(f"--checkpoint={name}: there is none in {self._folder.parent} yet")
         return checkpoint
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock:
+            self.is_writing, self.last_sign = True, time.monotonic()
+            try:
+                yield
+            finally:
+                self.last_sign = time.monotonic()  # before it is no longer written: see `Signals`
+                self.is_writing = False
+
+    def _save_newest(self, state: State, seconds: float) -> pathlib.Path:
+        path = self._folder / f"updates-{state.counters.updates:012d}.npz"
+        _write(path, state, seconds, float("nan"))
+        for old in self._newest_first()[self._keep :]:
+            old.unlink()
+        return path
+
     def _newest_first(self) -> list[pathlib.Path]:
         return sorted(self._folder.glob("updates-*.npz"), reverse=True)
 
@@ -184,7 +216,8 @@ def _counters(numbers: np.ndarray) -> Counters:
 
 
 def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float) -> None:
-    temporary = path.with_suffix(TEMPORARY)
+    writer = f"{os.getpid()}-{threading.get_native_id()}"
+    temporary = path.with_name(f"{path.stem}.{writer}{directory.UNFINISHED}")
     arrays: dict[str, Any] = {
         "online": state.online,
         "target": state.target,
@@ -201,12 +234,5 @@ def _write(path: pathlib.Path, state: State, seconds: float, eval_return: float)
         "seconds": seconds,
         "eval_return": eval_return,
     }
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)  # on a full disk, its room is needed
-        raise
+    with disk.beside(path, temporary), temporary.open("wb") as file:
+        np.savez(file, **arrays)

@@ -38,6 +38,7 @@ WORKER_FILES = "workers"
 IDENTITY = "run_id"
 GIVEN = "environment"  # code of an environment that Python's `train` was given
 BEST = "best.npz"  # of the checkpoints
+UNFINISHED = ".tmp"  # how the name of one ends that is being written
 # What is of one run's parameters and steps, and no other's: where another one begins in its folder,
 # it is in one of these then, with a number.
 EARLIER = "earlier"
@@ -76,15 +77,28 @@ def check_free(path: pathlib.Path) -> None:
 def create(path: pathlib.Path) -> None:
     """Makes a run directory, or completes one that is there, and keeps it to this process.
 
+    What others that held it did not write to its end is removed.
+
     Raises:
         FolderError: the folder cannot be written, or another process writes into it.
     """
     try:
         for folder in (CHECKPOINTS, LOGS, TENSORBOARD):
             (path / folder).mkdir(parents=True, exist_ok=True)
-        lock.hold(path)
+        if lock.hold(path):
+            drop_unfinished(path)
     except OSError as error:
         raise not_written(path, error) from None
+
+
+def drop_unfinished(path: pathlib.Path) -> None:
+    """Removes checkpoints of which killed processes have written a part; none may write now.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for left in (path / CHECKPOINTS).glob(f"*{UNFINISHED}"):
+        left.unlink(missing_ok=True)
 
 
 def is_new(path: pathlib.Path) -> bool:

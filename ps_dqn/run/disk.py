@@ -119,13 +119,17 @@ class Appended:
 
 
 @contextlib.contextmanager
-def beside(path: pathlib.Path) -> Iterator[pathlib.Path]:
+def beside(path: pathlib.Path, temporary: pathlib.Path | None = None) -> Iterator[pathlib.Path]:
     """Gives a place beside a file's, to write to in a block; its end renames what is there.
 
     So the file is whole, or what it was before; also where the machine loses its power, as what was
     written is on the disk before it has its name.
+
+    Args:
+        path: the file's.
+        temporary: the place, in the same folder; None: one that is named after the file.
     """
-    temporary = path.with_name(f"{path.stem}.tmp{path.suffix}")
+    temporary = temporary or path.with_name(f"{path.stem}.tmp{path.suffix}")
     try:
         yield temporary
         with temporary.open("rb") as file:

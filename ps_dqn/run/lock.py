@@ -21,12 +21,15 @@ _BOOT = pathlib.Path("/proc/sys/kernel/random/boot_id")
 _held: dict[pathlib.Path, IO[str]] = {}
 
 
-def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
+def hold(folder: pathlib.Path, flag: str = "--run_dir") -> bool:
     """Keeps a run directory to this process until it ends, however it ends.
 
     Args:
         folder: it must exist.
         flag: that names it, for people.
+
+    Returns:
+        Whether this process did not hold it before.
 
     Raises:
         FolderError: another process holds it.
@@ -34,7 +37,7 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
     """
     path = (folder / LOCK).resolve()
     if path in _held:
-        return
+        return False
     file = path.open("a+")
     deadline, said = time.monotonic() + OTHERS_SECONDS, False
     while not _try(file):
@@ -54,6 +57,7 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> None:
     file.write(f"{os.getpid()} {socket.gethostname()} {boot()}\n")
     file.flush()
     _held[path] = file
+    return True
 
 
 def may_be_held(folder: pathlib.Path) -> bool:

@@ -19,6 +19,10 @@ INTERRUPTED = 128 + signal.SIGINT
 
 # A run that was asked to end, and then shows no sign of life for so long, is ended (seconds).
 SILENT_SECONDS = 8.0
+# So is one that is still writing a checkpoint so long after it was asked: less than the 60 that
+# Kubernetes gives a coordinator. Who gives less ends it as well, and to end by itself before that
+# would save nothing (seconds).
+WRITING_SECONDS = 50.0
 # So is one that was asked twice (seconds).
 LAST_SECONDS = 1.0
 # For what such a run has in memory to be written (seconds). With the time to drain and the first of
@@ -45,6 +49,7 @@ class Signals:
         self,
         say: Callable[[str], None],
         last_sign: Callable[[], float],
+        is_writing: Callable[[], bool],
         save: Callable[[], str],
     ) -> None:
         """Handles signals from now on, in the main thread.
@@ -52,6 +57,8 @@ class Signals:
         Args:
             say: shows people a line.
             last_sign: when the run last showed that it lives (`time.monotonic()`).
+            is_writing: whether it writes a checkpoint, which is no silence; the end of that is a
+                sign.
             save: writes what there is in memory before the process is ended, on a thread of its
                 own, and says what that is; no text where it is nothing new.
         """
@@ -60,6 +67,7 @@ class Signals:
         self._requests = Requests()
         self._stop: Callable[[], None] | None = None
         self._say, self._last_sign, self._save = say, last_sign, save
+        self._is_writing = is_writing
         self._waits_for_tasks, self._is_deaf = True, False
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -139,14 +147,27 @@ class Signals:
                 continue
             number, since = heard[min(len(heard), 2) - 1]
             limit = LAST_SECONDS
-            if len(heard) == 1:
+            if len(heard) == 1 and self._is_writing():
+                limit = WRITING_SECONDS
+            elif len(heard) == 1:
                 limit, since = SILENT_SECONDS, max(since, self._last_sign())
             if time.monotonic() - since > limit and (self._waits_for_tasks or len(heard) > 1):
-                self._end(number)
+                self._end(number, time.monotonic() - heard[0][1])
 
-    def _end(self, number: int) -> None:
-        """Ends the process, and with it tasks of a local cluster, which hold on to its life."""
+    def _end(self, number: int, seconds: float) -> None:
+        """Ends the process, and with it tasks of a local cluster, which hold on to its life.
+
+        Args:
+            number: of the signal that wants it.
+            seconds: since the first one.
+        """
         name, saved = signal.Signals(number).name, [""]
+        why, without = "a task does not answer", "without another checkpoint"
+        if self._is_writing():
+            why, without = (
+                f"a checkpoint is still being written after {seconds:.0f} s",
+                "without it",
+            )
 
         def save() -> None:
             saved[0] = self._save()
@@ -154,8 +175,7 @@ class Signals:
         saving = threading.Thread(target=save, name="last save", daemon=True)
         saving.start()
         saving.join(SAVE_SECONDS)
-        what = saved[0] or "ended without another checkpoint"
-        self._say(f"error: {name} did not end the run: a task does not answer; {what}")
+        self._say(f"error: {name} did not end the run: {why}; {saved[0] or f'ended {without}'}")
         os._exit(exit_code_of(number))
 
 

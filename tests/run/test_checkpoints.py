@@ -153,7 +153,7 @@ def test_what_a_killed_save_left_is_ignored(tmp_path: pathlib.Path) -> None:
     found = held.newest()
     assert found is not None
     assert_same(found.state, state(20))
-    assert names(tmp_path) == [path.name, "updates-000000000020.npz"]
+    assert names(tmp_path) == [path.name, "updates-000000000020.npz", left.name]
 
 
 def test_a_failed_save_leaves_the_old_one(

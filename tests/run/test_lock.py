@@ -42,6 +42,8 @@ def holder(tmp_path: pathlib.Path):
 
 def test_second_process_is_refused_until_the_first_has_ended(tmp_path, holder) -> None:
     (tmp_path / directory.SUMMARY).write_text("of the first")
+    unfinished = tmp_path / directory.CHECKPOINTS / "updates-000000000010.7-7.tmp"
+    unfinished.touch()  # which it is writing
     with pytest.raises(UsageError) as refused:
         directory.create(tmp_path)
     assert str(refused.value) == (
@@ -49,9 +51,11 @@ def test_second_process_is_refused_until_the_first_has_ended(tmp_path, holder) -
         f"wait until it has ended, or say another folder"
     )
     assert (tmp_path / directory.SUMMARY).read_text() == "of the first"
+    assert unfinished.exists()
     holder.kill()
     holder.wait()
     directory.create(tmp_path)
+    assert not unfinished.exists()
     directory.create(tmp_path)  # again, as one that connects anew does
     held = f"{os.getpid()} {socket.gethostname()} {lock.boot()}\n"
     assert (tmp_path / lock.LOCK).read_text() == held

@@ -6,7 +6,7 @@ import sys
 import pytest
 from support.processes import Processes
 
-from ps_dqn.run.signals import START_AGAIN, Signals
+from ps_dqn.run.signals import SAVE_SECONDS, START_AGAIN, WRITING_SECONDS, Signals
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="blocks in the C library")
 
@@ -23,8 +23,9 @@ def hang():
     lock(mutex), lock(mutex)
 
 signals.SILENT_SECONDS, signals.LAST_SECONDS, signals.SAVE_SECONDS = {silent}, 0.1, {saving}
-sign = [{sign}]
-handler = signals.Signals(print, lambda: sign[0], lambda: {save})
+signals.WRITING_SECONDS = {writing}
+sign, is_writing = [{sign}], [False]
+handler = signals.Signals(print, lambda: sign[0], lambda: is_writing[0], lambda: {save})
 handler.watch()
 handler.on_stop(lambda: print("stopping", flush=True))
 print("ready", flush=True)
@@ -39,7 +40,7 @@ def script(body: str, **values: object) -> tuple[str, str]:
         body: statements.
         **values: what else is in it, where it is not the usual one.
     """
-    usual = {"silent": 0.2, "hangup": "SIG_DFL", "save": "''", "saving": 60.0}
+    usual = {"silent": 0.2, "writing": 60.0, "hangup": "SIG_DFL", "save": "''", "saving": 60.0}
     return "-c", HANGS.format(body=body, **{**usual, "sign": "time.monotonic()", **values})
 
 
@@ -105,6 +106,46 @@ def test_a_run_that_needs_no_task_any_more_may_be_silent(processes: Processes) -
     assert running.lines == ["ready", "stopping", "written"]
 
 
+def test_a_checkpoint_that_is_written_may_take_its_time(processes: Processes) -> None:
+    body = """
+is_writing[0] = True
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(1.5)
+sign[0], is_writing[0] = math.inf, False
+print("written", flush=True)
+"""
+    running = processes.start(*script(body))
+    assert running.ended() == 0, running.text
+    assert running.lines == ["ready", "stopping", "written"]
+
+
+def test_a_checkpoint_that_is_written_for_too_long_is_told(processes: Processes) -> None:
+    body = "is_writing[0] = True; os.kill(os.getpid(), signal.SIGTERM); hang()"
+    running = processes.start(*script(body, writing=1.0, saving=0.1, save="time.sleep(1000)"))
+    assert running.ended() == START_AGAIN
+    assert running.lines[-1] == (
+        "error: SIGTERM did not end the run: a checkpoint is still being written after 1 s; ended "
+        "without it"
+    )
+
+
+def test_a_second_signal_does_not_wait_for_what_is_written(processes: Processes) -> None:
+    body = "is_writing[0] = True; hang()"
+    running = processes.start(*script(body, saving=0.1, save="time.sleep(1000)"))
+    running.line_with("ready")
+    running.process.send_signal(signal.SIGTERM)
+    with pytest.raises(AssertionError, match="still runs"):
+        running.ended(1.0)
+    running.process.send_signal(signal.SIGINT)
+    assert running.ended() == 130
+    assert "a checkpoint is still being written" in running.lines[-1]
+
+
+def test_a_run_has_the_grace_of_its_pod_to_write() -> None:
+    # With the last save of `_end`, and the poll before it.
+    assert WRITING_SECONDS + SAVE_SECONDS + 1 < 60
+
+
 def test_a_hangup_stops_a_run_unless_it_was_ignored(processes: Processes) -> None:
     body = "os.kill(os.getpid(), signal.SIGHUP); time.sleep(0.1)\nprint(handler.exit_code(False))"
     assert processes.start(*script(body, silent=60)).ended() == 0
@@ -138,7 +179,7 @@ print("went on", flush=True)
 
 def test_what_fails_after_a_signal_at_the_start_has_its_exit_code(monkeypatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    signals = Signals(print, lambda: 0.0, str)
+    signals = Signals(print, lambda: 0.0, lambda: False, str)
     assert signals.told_code is None
     with pytest.raises(SystemExit):  # of which an import may make an ImportError
         signals._handle(signal.SIGHUP, None)

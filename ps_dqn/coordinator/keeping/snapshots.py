@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import threading
 import time
 
 from ps_dqn.config import Precision
@@ -28,7 +27,7 @@ class Snapshots:
             period: from one to the next (seconds); 0: there are none.
             shelf: takes each; None: the newest is lost with this process.
         """
-        self._period, self._shelf, self._saving = period, shelf, threading.Lock()
+        self._period, self._shelf = period, shelf
         shelved = shelf.get() if shelf is not None else None
         self.newest: State | None = shelved.state if shelved is not None else None
         # Of training, when it was taken.
@@ -82,14 +81,12 @@ class Snapshots:
         Returns:
             What was saved, for people; no text where it is no news, or cannot be written.
         """
-        with self._saving:  # one that is told to while another does it has nothing to do after it
-            state = self.newest
-            if state is None or state.counters.updates <= checkpoints.newest_updates:
+        state = self.newest
+        try:
+            if state is None or not checkpoints.save_newer(state, self.seconds):
                 return ""
-            try:
-                checkpoints.save_newest(state, self.seconds)
-            except OSError:
-                return ""
+        except OSError:
+            return ""
         updates = int(state.counters.updates)
         return f"saved what the parameter servers held at {updates:,} updates"
 

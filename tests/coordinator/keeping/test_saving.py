@@ -3,11 +3,11 @@
 import math
 import os
 import pathlib
-import types
 from typing import Any
 
 import numpy as np
 import pytest
+from support import seen_by
 
 from ps_dqn.coordinator.keeping import saving
 from ps_dqn.coordinator.keeping.saving import Saving
@@ -150,7 +150,7 @@ def test_connecting_anew_puts_no_checkpoint_off(
 ) -> None:
     path = case.checkpoints.save_newest(case.store.state(), 1.0)
     os.utime(path, (5000.0, 5000.0))
-    monkeypatch.setattr(checkpoints, "time", types.SimpleNamespace(time=lambda: 5000.0 + age))
+    seen_by.clock(monkeypatch, checkpoints, time=lambda: 5000.0 + age)
     case.connect()
     case.clock.now += left - 1
     assert not case.saving.now_and_then(1.0)

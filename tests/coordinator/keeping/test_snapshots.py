@@ -1,7 +1,6 @@
 """When a snapshot of the parameter servers is taken."""
 
 import dataclasses
-import threading
 import types
 
 import numpy as np
@@ -100,13 +99,16 @@ class Kept:
     """Checkpoints, the newest of so many updates."""
 
     def __init__(self, newest_updates: int, error: OSError | None = None):
-        self.newest_updates, self._error = newest_updates, error
+        self._newest_updates, self._error = newest_updates, error
         self.saved: list[tuple[object, float]] = []
 
-    def save_newest(self, state: object, seconds: float) -> None:
+    def save_newer(self, state: State, seconds: float) -> bool:
         if self._error is not None:
             raise self._error
+        if state.counters.updates <= self._newest_updates:
+            return False
         self.saved.append((state, seconds))
+        return True
 
 
 def test_it_is_saved_where_servers_do_not_answer_any_more(store):
@@ -119,28 +121,6 @@ def test_it_is_saved_where_servers_do_not_answer_any_more(store):
     assert checkpoints.saved == [(state, 12.5)]
     assert kept.save(Kept(newest_updates=1234)) == "", "a checkpoint has it already"
     assert kept.save(Kept(0, OSError("No space left on device"))) == ""
-
-
-def test_it_is_saved_once_though_two_threads_are_told_to(store):
-    """As the thread that watches for signals is, while the main thread does it already."""
-    kept, checkpoints = Snapshots(5.0), Kept(newest_updates=0)
-    store.updates = 1234
-    kept.take(store, 12.5)
-    other = threading.Thread(target=lambda: kept.save(checkpoints), daemon=True)
-
-    def write(state: State, seconds: float) -> None:
-        if not checkpoints.saved:
-            checkpoints.saved.append((state, seconds))
-            other.start()
-            other.join(0.3)  # it waits, or writes the same file
-            checkpoints.newest_updates = state.counters.updates
-        else:
-            checkpoints.saved.append((state, seconds))
-
-    checkpoints.save_newest = write
-    assert kept.save(checkpoints)
-    other.join(60)
-    assert len(checkpoints.saved) == 1
 
 
 def test_it_has_the_smallest_loss_scale_of_the_workers(store):
