@@ -266,7 +266,8 @@ class _CoordinatorProcess:
             except BaseException:
                 # Before tasks are ended, which may take its time.
                 self._signals.hear_no_more()
-                self._saved = self._save()
+                with stages.told("writing what is in memory", self.say):
+                    self._saved = self._save()
                 raise
 
     def _comes_after(self, loss: supervisor.Loss) -> None:

@@ -7,12 +7,14 @@ import pathlib
 import time
 from collections.abc import Callable, Iterator
 
+from ps_dqn.run import stages
+
 # Tries at the end of a run, and from one to the next (seconds).
 LAST_TRIES, LAST_PAUSE = 3, 1.0
 
 
 class Disk:
-    """Writes, tells people where that fails, and counts."""
+    """Writes, tells people where that fails or takes its time, and counts."""
 
     def __init__(self, say: Callable[[str], None]):
         """Nothing has failed yet.
@@ -48,7 +50,8 @@ class Disk:
     def _tried(self, what: str, write: Callable[[], object]) -> str:
         """Why it did not work, or no text."""
         try:
-            write()
+            with stages.told(f"writing {what}", self._say):
+                write()
         except OSError as error:
             self.failures += 1
             return reason(error) or type(error).__name__

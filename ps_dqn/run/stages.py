@@ -13,9 +13,14 @@ PATIENCE, REMINDER = 3.0, 10.0
 
 @contextlib.contextmanager
 def stage(what: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Says what the block does, from a thread of its own, where it takes its time.
+    """What `told` does, and a span of the timeline; takes the same."""
+    with told(what, say), timeline.span(what):
+        yield
 
-    It is a span of the timeline, too.
+
+@contextlib.contextmanager
+def told(what: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Says what the block does, from a thread of its own, where it takes its time.
 
     The thread has ended when the block has: a process that forks may have no other.
 
@@ -35,8 +40,7 @@ def stage(what: str, say: Callable[[str], None]) -> Iterator[None]:
     thread = threading.Thread(target=watch, name="stage", daemon=True)
     thread.start()
     try:
-        with timeline.span(what):
-            yield
+        yield
     finally:
         ended.set()
         thread.join()  # what it says comes before what follows

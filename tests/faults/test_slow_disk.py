@@ -46,6 +46,7 @@ def test_the_last_checkpoint_is_written_though_that_takes_longer_than_a_task_may
     slow.touch()
     os.kill(running.pid, signal.SIGTERM)
     assert running.ended() == START_AGAIN, running.text
+    running.line_with("writing checkpoints")
     assert running.count("error") == 0, running.text
     newest = Checkpoints(folder / "checkpoints", keep=1).newest()
     assert newest is not None

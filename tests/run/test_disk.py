@@ -1,10 +1,13 @@
 """Writes that fail for a while: told once, counted, and made good."""
 
 import pathlib
+import threading
 
 import pytest
+from support import seen_by
 from support.full_disk import FullDisk, full
 
+from ps_dqn.run import stages
 from ps_dqn.run.disk import Appended, Disk
 
 
@@ -23,6 +26,28 @@ def test_a_write_that_fails_is_told_once_until_it_works_again() -> None:
     assert disk.write("rows", lambda: done.append(3))
     assert said[1:] == ["rows are written again"]
     assert (disk.failures, done) == (2, [1, 2, 3])
+
+
+@pytest.mark.parametrize("method", ["write", "write_last"])
+def test_people_hear_of_a_write_that_takes_its_time(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As that of a volume whose server is started again.
+    monkeypatch.setattr(stages, "PATIENCE", 0.01)
+    threads = seen_by.threads(monkeypatch, stages)
+    said, is_said = list[str](), threading.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        is_said.set()
+
+    def write() -> None:
+        assert is_said.wait(20), "nobody hears why the run stands still"
+
+    getattr(Disk(say), method)("checkpoints", write)
+    assert said[0] == "writing checkpoints"
+    [thread] = threads
+    assert not thread.is_alive(), "whoever forks has one thread"
 
 
 def test_errors_that_are_not_the_disks_are_raised() -> None:
