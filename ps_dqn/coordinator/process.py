@@ -214,6 +214,7 @@ class _CoordinatorProcess:
         options = hyperparameters.of_flags(command.flagfile)
         tracking = Tracking(command.config.run.track, command.folder, options, self.say)
         opened = contextlib.ExitStack()
+        opened.callback(tracking.close, lambda: not self._signals.has_come)
 
         @functools.cache
         def writers() -> Writers:
@@ -260,7 +261,7 @@ class _CoordinatorProcess:
         # Tasks in this process can only stand still with all of it.
         is_alone = placement.kind == "in_process"
         looking = contextlib.nullcontext() if is_alone else watchdog.looking()
-        with contextlib.closing(tracking), opened, listener.listening(), looking:
+        with opened, listener.listening(), looking:
             try:
                 return reconnect.train(context, resumed)
             except BaseException:

@@ -113,6 +113,11 @@ class Signals:
         return exit_code_of(self.received)
 
     @property
+    def has_come(self) -> bool:
+        """Whether one has, whatever there was to stop."""
+        return bool(self.received or self._told)
+
+    @property
     def told_code(self) -> int | None:
         """The exit code of a signal that came while there was nothing to stop, if one did.
 

@@ -26,8 +26,10 @@ from ps_dqn.user_code import one_line
 PROJECT = "ps-dqn"
 # From one try to the next while there are no new rows (seconds).
 RETRY_SECONDS = 30.0
-# For what is on its way at the end, and until people hear that it is waited for (seconds).
+# For what is on its way at the end, and until people hear that it is waited for (seconds). A run
+# that is told to end waits for no more than the second of these.
 LAST_SECONDS, PATIENCE = 30.0, 3.0
+_POLL_SECONDS = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,17 +192,19 @@ class Tracking:
                 self._added += 1
                 self._changed.notify()
 
-    def close(self) -> None:
-        """The run is over; waits a little for what is on its way."""
+    def close(self, has_time: Callable[[], bool]) -> None:
+        """The run is over; waits a little for what is on its way, as long as it has time longer."""
         if self._thread is None:
             return
         with self._changed:
             self._is_over = True
             self._changed.notify()
         self._thread.join(PATIENCE)
-        if self._thread.is_alive():
+        deadline = time.monotonic() + LAST_SECONDS
+        if self._thread.is_alive() and has_time():
             self._say(f"waiting for {self._track} to end, {LAST_SECONDS:g} s at most")
-            self._thread.join(LAST_SECONDS)
+            while self._thread.is_alive() and has_time() and time.monotonic() < deadline:
+                self._thread.join(_POLL_SECONDS)
         if self._thread.is_alive():
             self._say(f"{self._track} has not ended, and is left alone: rows may be missing there")
 

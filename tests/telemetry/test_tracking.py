@@ -73,7 +73,7 @@ def test_a_failing_service_is_said_once_and_gets_everything_later(
     until(lambda: said, 60, "the failure to be said")
     flaky.fails = False
     tracked.add(counters(1920), {"seconds": 3.0})
-    tracked.close()
+    tracked.close(lambda: True)
     assert said == [
         "flaky cannot be written (ConnectionError: nobody there): training goes on, and it is "
         "tried again",
@@ -91,7 +91,7 @@ def test_a_service_that_is_gone_at_the_end_is_said(flaky: Flaky, tmp_path: pathl
     tracked = Tracking("flaky", tmp_path, VALUES, said.append)
     tracked.begin("a1b2")
     tracked.add(counters(640), {"seconds": 1.0})
-    tracked.close()
+    tracked.close(lambda: True)
     assert len(said) == 2
     assert said[1] == "flaky has not got the last 1 rows of metrics"
 
@@ -114,7 +114,7 @@ def test_rows_that_wait_for_long_are_bounded_and_what_is_dropped_is_said(
         until(lambda: said, 60, "the failure to be said")
     flaky.fails = False
     flaky.goes_on.set()
-    tracked.close()
+    tracked.close(lambda: True)
     assert [row.values["seconds"] for row in flaky.rows] == [8.0, 9.0, 10.0]
     assert said[-1] == "flaky lacks 7 rows of metrics, which metrics.csv has"
 
@@ -129,7 +129,7 @@ def test_rows_that_were_dropped_count_at_the_end(
     tracked.begin("a1b2")
     for number in range(10):
         tracked.add(counters(640 * number), {"seconds": 1.0})
-    tracked.close()
+    tracked.close(lambda: True)
     assert said[1:] == ["flaky has not got the last 10 rows of metrics"]
 
 
@@ -143,11 +143,26 @@ def test_nobody_waits_for_a_service_that_stands_still(
     tracked = Tracking("flaky", tmp_path, VALUES, said.append)
     tracked.begin("a1b2")
     tracked.add(counters(640), {"seconds": 1.0})
-    tracked.close()
+    tracked.close(lambda: True)
     assert said == [
         "waiting for flaky to end, 0.25 s at most",
         "flaky has not ended, and is left alone: rows may be missing there",
     ]
+
+
+@pytest.mark.parametrize("has_time", [[False], [True, True, False]], ids=["before", "meanwhile"])
+def test_a_signal_ends_the_wait_for_one(
+    flaky: Flaky, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, has_time: list[bool]
+) -> None:
+    monkeypatch.setattr(tracking, "LAST_SECONDS", 600.0)
+    monkeypatch.setattr(tracking, "PATIENCE", 0.1)
+    said, asked = list[str](), iter(has_time)
+    flaky.goes_on.clear()
+    tracked = Tracking("flaky", tmp_path, VALUES, said.append)
+    tracked.begin("a1b2")
+    tracked.close(lambda: next(asked))
+    assert "flaky has not ended" in said[-1]
+    assert len(said) == 1 + has_time[0]
 
 
 def test_nothing_is_tracked_unless_it_is_said(
@@ -157,7 +172,7 @@ def test_nothing_is_tracked_unless_it_is_said(
     tracked = Tracking("none", tmp_path, VALUES, lambda line: pytest.fail(line))
     tracked.begin("a1b2")
     tracked.add(counters(640), {"seconds": 1.0})
-    tracked.close()
+    tracked.close(lambda: True)
     assert started == []
 
 
@@ -182,7 +197,7 @@ def write_rows(track: str, folder: pathlib.Path, *env_steps: int) -> list[str]:
         writers.add(counters(each), {"seconds": each / 100, "train/td_loss": float("nan")})
     writers.flush()
     writers.close()
-    tracked.close()
+    tracked.close(lambda: True)
     return said
 
 
