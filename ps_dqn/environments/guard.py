@@ -10,7 +10,6 @@ The first wrapper around an environment, so that others see what is whole.
 
 import contextlib
 import json
-import math
 import os
 import pathlib
 import sys
@@ -23,7 +22,8 @@ import numpy as np
 
 from ps_dqn import user_code
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.environments import overdue, parts
+from ps_dqn.environments import overdue
+from ps_dqn.environments.checked import Checked, Failure
 
 # Where a step's info has what went wrong: its place in `ENV_FAILURES`, from 1.
 INFO = "ps_dqn_failure"
@@ -45,15 +45,7 @@ FORMAT = 2  # of the file
 _written = 0
 
 
-class Failure(Exception):  # noqa: N818 - it is none of the program's
-    """What an environment did wrong: its kind, and a text."""
-
-    def __init__(self, kind: str, text: str):
-        super().__init__(text)
-        self.kind = kind
-
-
-class Guard(gymnasium.Wrapper):
+class Guard(Checked):
     """One environment, whose failures become episodes that are cut off."""
 
     def __init__(self, env: gymnasium.Env, recipe: dict[str, Any], folder: str):
@@ -72,7 +64,6 @@ class Guard(gymnasium.Wrapper):
         self._episodes: list[list[int]] = []  # actions since then; none where they are too many
         self._num_actions = MOST_ACTIONS  # the first reset says a seed
         self._observation: Any = None
-        self._is_box = isinstance(env.observation_space, gymnasium.spaces.Box)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -120,30 +111,6 @@ class Guard(gymnasium.Wrapper):
             self._write_down(failure, "step")
             self._make_anew()
             return self._observation, 0.0, False, True, {INFO: 1 + ENV_FAILURES.index(failure.kind)}
-
-    def check(self, observation: Any, reward: Any = 0.0) -> Any:
-        """The observation, if it is one.
-
-        Raises:
-            Failure: it is none of the environment's space, or the reward is no finite number.
-        """
-        if not _is_finite(reward):
-            raise Failure("not_finite", f"the reward is {reward}")
-        if self._is_box:
-            return _array(self.env.observation_space, observation, "the observation")
-        try:
-            leaves = list(parts.leaves(self.env.observation_space, observation))
-        except (TypeError, LookupError):
-            raise Failure(
-                "malformed", f"the observation {observation!r:.200} has not the parts of its space"
-            ) from None
-        for name, space, value in leaves:
-            what = f"the observation's part {name}" if name else "the observation"
-            if isinstance(space, gymnasium.spaces.Box):
-                _array(space, value, what)
-            elif not space.contains(value):
-                raise Failure("malformed", f"{what}, {value!r:.200}, is not in its space {space}")
-        return observation
 
     def _make_anew(self) -> None:
         """Another environment in the place of this one; the same where none can be made."""
@@ -194,41 +161,9 @@ class Guard(gymnasium.Wrapper):
         print(said, file=sys.stderr, flush=True)  # the worker's log
 
 
-def _array(space: Any, value: Any, what: str) -> np.ndarray:
-    """Numbers of a Box, if they are finite ones of its shape.
-
-    Raises:
-        Failure: they are not.
-    """
-    array = value if type(value) is np.ndarray else np.array(value)
-    if array.shape != space.shape or array.dtype.kind not in "biuf":
-        raise Failure(
-            "malformed",
-            f"{what} has the shape {array.shape} and the type {array.dtype}, not {space.shape} and "
-            f"{space.dtype}",
-        )
-    # A product is quicker; it may overflow where all numbers are finite.
-    is_finite = array.dtype.kind != "f" or math.isfinite(np.vdot(array, array))
-    if not is_finite and not np.isfinite(array).all():
-        raise Failure("not_finite", f"{what} is not finite")
-    return array
-
-
 def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, Failure):
         return error
     failure = Failure("raised", f"{type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure
-
-
-def _is_finite(reward: Any) -> bool:
-    """Whether a reward is a finite number.
-
-    Raises:
-        Failure: it is no number.
-    """
-    try:
-        return math.isfinite(reward)
-    except (TypeError, ValueError):
-        raise Failure("malformed", f"the reward is {reward!r:.200}, and no number") from None

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from ps_dqn.environments.guard import Failure, Guard
+from ps_dqn.environments.checked import Failure
+from ps_dqn.environments.guard import Guard
 
 SPACE = spaces.Dict(
     {
