@@ -1,12 +1,20 @@
 """What one environment returns, checked against its spaces: what is none is never learned from."""
 
 import math
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from ps_dqn import user_code
 from ps_dqn.environments import parts
+from ps_dqn.errors import UsageError
+
+# What Gymnasium's interface wants of an environment.
+RESET = "its reset must return two things, (observation, info)"
+STEP = "its step must return five things, (observation, reward, terminated, truncated, info)"
 
 
 class Failure(Exception):  # noqa: N818 - it is none of the program's
@@ -18,12 +26,41 @@ class Failure(Exception):  # noqa: N818 - it is none of the program's
 
 
 class Checked(gymnasium.Wrapper):
-    """One environment, whose observations and rewards can be checked."""
+    """One environment, whose mistakes are raised in words."""
 
     def __init__(self, env: gymnasium.Env):
         """Goes around an environment."""
         super().__init__(env)
         self._is_box = isinstance(env.observation_space, gymnasium.spaces.Box)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode.
+
+        Raises:
+            UsageError: what it returns is malformed.
+        """
+        observation, info = _returned(RESET, 2, self.env.reset, seed=seed, options=options)
+        self._refuse_malformed(observation)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Acts.
+
+        Raises:
+            UsageError: what it returns is malformed.
+        """
+        observation, reward, terminated, truncated, info = _returned(STEP, 5, self.env.step, action)
+        self._refuse_malformed(observation, reward)
+        return observation, reward, terminated, truncated, info
+
+    def _refuse_malformed(self, observation: Any, reward: Any = 0.0) -> None:
+        try:
+            self.check(observation, reward)
+        except Failure as failure:
+            if failure.kind == "malformed":  # numbers that are not finite may be a few
+                raise UsageError(str(failure)) from None
 
     def check(self, observation: Any, reward: Any = 0.0) -> Any:
         """The observation, if it is one.
@@ -46,7 +83,7 @@ class Checked(gymnasium.Wrapper):
             if isinstance(space, gymnasium.spaces.Box):
                 _array(space, value, what)
             elif not space.contains(value):
-                raise Failure("malformed", f"{what}, {value!r:.200}, is not in its space {space}")
+                raise Failure("malformed", _why_not_in(space, value, what))
         return observation
 
 
@@ -56,18 +93,58 @@ def _array(space: Any, value: Any, what: str) -> np.ndarray:
     Raises:
         Failure: they are not.
     """
-    array = value if type(value) is np.ndarray else np.array(value)
+    array = value if type(value) is np.ndarray else _as_array(value, what)
     if array.shape != space.shape or array.dtype.kind not in "biuf":
-        raise Failure(
-            "malformed",
-            f"{what} has the shape {array.shape} and the type {array.dtype}, not {space.shape} and "
-            f"{space.dtype}",
-        )
+        raise Failure("malformed", _unlike(space, array, what))
     # A product is quicker; it may overflow where all numbers are finite.
     is_finite = array.dtype.kind != "f" or math.isfinite(np.vdot(array, array))
     if not is_finite and not np.isfinite(array).all():
         raise Failure("not_finite", f"{what} is not finite")
     return array
+
+
+def _as_array(value: Any, what: str) -> np.ndarray:
+    try:
+        return np.array(value)
+    except ValueError:
+        raise Failure("malformed", f"{what}, {value!r:.200}, is no array of numbers") from None
+
+
+def _unlike(space: Any, array: np.ndarray, what: str) -> str:
+    """Says which shape and type were found and wanted."""
+    return (
+        f"{what} has the shape {array.shape} and the type {array.dtype}, not {space.shape} and "
+        f"{space.dtype}"
+    )
+
+
+def _why_not_in(space: Any, value: Any, what: str) -> str:
+    """Says why a value is not in a space that is no Box."""
+    if space.shape is not None:  # one of several spaces has none
+        array = _as_array(value, what)
+        if array.shape != space.shape or array.dtype.kind not in "biu":
+            return _unlike(space, array, what)
+    return f"{what}, {value!r:.200}, is not in its space {space}"
+
+
+def _returned(wanted: str, count: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a reset or a step returns, if it is so many things.
+
+    Raises:
+        UsageError: it is not, for this wrapper or for one of Gymnasium's within.
+    """
+    try:
+        returned = call(*args, **kwargs)
+    except ValueError as error:
+        frames = reversed(list(traceback.walk_tb(error.__traceback__)))
+        if "values to unpack" in str(error) and not user_code.place(frames):
+            raise UsageError(f"{wanted} ({error})") from None
+        raise
+    if not isinstance(returned, tuple | list):
+        raise UsageError(f"{wanted}, and not a {type(returned).__name__}")
+    if len(returned) != count:
+        raise UsageError(f"{wanted}, and not {len(returned)}")
+    return returned
 
 
 def _is_finite(reward: Any) -> bool:
@@ -77,6 +154,8 @@ def _is_finite(reward: Any) -> bool:
         Failure: it is no number.
     """
     try:
+        if type(reward) is np.ndarray and reward.ndim:
+            raise TypeError  # NumPy takes an array of one number for a number, and warns
         return math.isfinite(reward)
     except (TypeError, ValueError):
         raise Failure("malformed", f"the reward is {reward!r:.200}, and no number") from None

@@ -23,6 +23,7 @@ from ps_dqn.environments import (
     pool,
     specification,
 )
+from ps_dqn.environments.checked import Checked
 from ps_dqn.environments.first_steps import Looks
 from ps_dqn.environments.guard import Guard
 from ps_dqn.environments.once import OneEpisode
@@ -167,7 +168,7 @@ def _make(
     """An environment's own vector form, or single environments, with what they lack around them.
 
     Wrappers that the user names come first, then those that make a list of its actions and put its
-    masks into infos, then the guard, then what its observations lack.
+    masks into infos, then the guard or its checks, then what its observations lack.
     """
     if config.vectorization == "envpool":
         _refuse_clipping(kwargs, "reward_clip")
@@ -213,7 +214,9 @@ def _make(
     if needs_stacks:
         stack = functools.partial(FrameStackObservation, stack_size=config.frame_stack)
         wrappers.append(stack)
-    if folder is not None:
+    if folder is None:
+        wrappers.insert(0, Checked)
+    else:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
             "env_wrappers": config.env_wrappers, "action_bins": config.action_bins,
