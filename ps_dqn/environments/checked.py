@@ -16,6 +16,9 @@ from ps_dqn.errors import UsageError
 RESET = "its reset must return two things, (observation, info)"
 STEP = "its step must return five things, (observation, reward, terminated, truncated, info)"
 
+# More is infinite in float32, which is what is kept of quantities.
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 class Failure(Exception):  # noqa: N818 - it is none of the program's
     """What an environment did wrong: its kind, and a text."""
@@ -88,7 +91,7 @@ class Checked(gymnasium.Wrapper):
 
 
 def _array(space: Any, value: Any, what: str) -> np.ndarray:
-    """Numbers of a Box, if they are finite ones of its shape.
+    """Numbers of a Box, if they are of its shape, and finite as they are kept.
 
     Raises:
         Failure: they are not.
@@ -96,10 +99,10 @@ def _array(space: Any, value: Any, what: str) -> np.ndarray:
     array = value if type(value) is np.ndarray else _as_array(value, what)
     if array.shape != space.shape or array.dtype.kind not in "biuf":
         raise Failure("malformed", _unlike(space, array, what))
-    # A product is quicker; it may overflow where all numbers are finite.
-    is_finite = array.dtype.kind != "f" or math.isfinite(np.vdot(array, array))
-    if not is_finite and not np.isfinite(array).all():
-        raise Failure("not_finite", f"{what} is not finite")
+    # A product is quicker; it may be larger, or overflow, where all numbers are finite.
+    is_finite = array.dtype.kind != "f" or float(np.vdot(array, array)) <= _LARGEST**2
+    if not is_finite and not _are_finite(array):
+        raise Failure("not_finite", f"{what} is not finite in float32")
     return array
 
 
@@ -108,6 +111,11 @@ def _as_array(value: Any, what: str) -> np.ndarray:
         return np.array(value)
     except ValueError:
         raise Failure("malformed", f"{what}, {value!r:.200}, is no array of numbers") from None
+
+
+def _are_finite(array: np.ndarray) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(array.astype(np.float32)).all())
 
 
 def _unlike(space: Any, array: np.ndarray, what: str) -> str:

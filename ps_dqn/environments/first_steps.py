@@ -54,16 +54,17 @@ def look(env: VectorEnv, spec: EnvironmentSpec, looks: Looks) -> None:
 
 
 def are_finite(spec: EnvironmentSpec, observations: np.ndarray) -> bool:
-    """Whether all numbers of observations are."""
+    """Whether all numbers of observations are, as they are kept."""
     if not spec.num_quantities:
         return True
-    return bool(np.isfinite(spec.quantities(np.asarray(observations))).all())
+    kept = np.asarray(observations, spec.observation_dtype)
+    return bool(np.isfinite(spec.quantities(kept)).all())
 
 
 def _what_is_wrong(spec: EnvironmentSpec, observations: np.ndarray, reward: float) -> str:
     """Why nothing can be learned from a step, empty where that can be."""
     if not are_finite(spec, observations):
-        return "their observations are not finite"
+        return "their observations are not finite in float32"
     return "" if math.isfinite(reward) else "their rewards are no finite numbers"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import gymnasium
+import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.wrappers import FrameStackObservation
 
@@ -65,7 +66,8 @@ def describe_and_look(config: Environment, is_strict: bool) -> tuple[Environment
 def _first_steps(config: Environment) -> Iterator[None]:
     """Refuses an environment whose first steps raise."""
     try:
-        yield
+        with np.errstate(over="ignore"):  # what is beyond float32 is said below
+            yield
     except UsageError as error:
         raise UsageError(f"--env_id={config.env_id}: {error}") from None
     except user_code.FAILURES as error:  # whatever an environment's own code raises
@@ -103,7 +105,7 @@ def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
         observations, infos = env.reset(seed=0)
         spec = specification.of(env, config.branching)
         if not first_steps.are_finite(spec, observations):
-            raise UsageError("its first observation is not finite")
+            raise UsageError("its first observation is not finite in float32")
         return with_masks(config, spec, infos, env.num_envs)
 
 

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from ps_dqn.config import Environment
+from ps_dqn.environments import describe
 from ps_dqn.environments.checked import Failure
 from ps_dqn.environments.guard import Guard
+from ps_dqn.errors import UsageError
 
 SPACE = spaces.Dict(
     {
@@ -67,3 +70,55 @@ def test_numbers_of_another_type_are_numbers(tmp_path: pathlib.Path) -> None:
     observation, reward, _, truncated, _ = guard.step(0)
     assert observation == {"arm": ([0.5, -0.5],), "cell": 2}
     assert (reward, truncated) == (1.0, False)
+
+
+DOUBLES = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
+
+class Doubles(gymnasium.Env):
+    """Shows one number of 64 bits, alone or as a part."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, number: float, is_part: bool = False):
+        self._number, self._is_part = number, is_part
+        self.observation_space = spaces.Dict(a=DOUBLES) if is_part else DOUBLES
+
+    def _observe(self) -> Any:
+        numbers = np.array([self._number, 1.0])
+        return {"a": numbers} if self._is_part else numbers
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+        return self._observe(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
+        return self._observe(), 1.0, False, False, {}
+
+
+gymnasium.register("TestGuardedParts/Doubles-v0", Doubles, disable_env_checker=True)
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+def test_numbers_must_be_finite_as_they_are_kept(is_part: bool, tmp_path: pathlib.Path) -> None:
+    env = Doubles(1e39, is_part)
+    with pytest.raises(Failure, match="is not finite in float32") as caught:
+        Guard(env, {}, str(tmp_path)).check(env.reset()[0])
+    assert caught.value.kind == "not_finite"
+    for number in (LARGEST, -LARGEST, 1e30):
+        env = Doubles(number, is_part)
+        Guard(env, {}, str(tmp_path)).check(env.reset()[0])
+
+
+@pytest.mark.parametrize("is_part", ["true", "false"])
+def test_what_begins_beyond_what_is_kept_is_refused(is_part: str) -> None:
+    kwargs = f'{{"number": 1e39, "is_part": {is_part}}}'
+    with pytest.raises(UsageError, match="its first observation is not finite in float32"):
+        describe(Environment(env_id="TestGuardedParts/Doubles-v0", env_kwargs=kwargs))
+
+
+def test_numbers_of_few_bits_must_be_finite_too(tmp_path: pathlib.Path) -> None:
+    guard = Guard(Doubles(0.0), {}, str(tmp_path))
+    guard.check(np.full(2, 60_000, np.float16))  # whose square is none of 16 bits
+    with pytest.raises(Failure, match="is not finite"):
+        guard.check(np.array([np.inf, 0.0], np.float16))

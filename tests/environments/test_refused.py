@@ -47,7 +47,7 @@ def test_a_constructor_that_raises_is_said_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ("nan observation", "their observations are not finite"),
+        ("nan observation", "their observations are not finite in float32"),
         ("infinite reward", "their rewards are no finite numbers"),
     ],
 )
@@ -68,12 +68,12 @@ def test_one_step_that_can_be_learned_from_is_enough(how: str) -> None:
 def test_episodes_of_one_step_do_not_hide_that_none_can_be_learned_from() -> None:
     """Between two of them the vector says a step that is a reset, whose numbers are finite."""
     line = refused(how="nan observation", at=1, goes_on=True, length=1)
-    assert line.endswith("of its first steps (5), as their observations are not finite")
+    assert line.endswith("of its first steps (5), as their observations are not finite in float32")
 
 
 def test_an_environment_that_begins_with_what_is_not_finite() -> None:
     line = refused(offset=math.nan)
-    assert line.endswith("its first observation is not finite")
+    assert line.endswith("its first observation is not finite in float32")
 
 
 def test_what_leaves_the_program_is_an_error_like_others() -> None:
