@@ -45,8 +45,7 @@ class Checked(gymnasium.Wrapper):
             UsageError: what it returns is malformed.
         """
         observation, info = _returned(RESET, 2, self.env.reset, seed=seed, options=options)
-        self._refuse_malformed(observation)
-        return observation, info
+        return self._unless_malformed(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Acts.
@@ -55,18 +54,19 @@ class Checked(gymnasium.Wrapper):
             UsageError: what it returns is malformed.
         """
         observation, reward, terminated, truncated, info = _returned(STEP, 5, self.env.step, action)
-        self._refuse_malformed(observation, reward)
+        observation = self._unless_malformed(observation, reward)
         return observation, reward, terminated, truncated, info
 
-    def _refuse_malformed(self, observation: Any, reward: Any = 0.0) -> None:
+    def _unless_malformed(self, observation: Any, reward: Any = 0.0) -> Any:
         try:
-            self.check(observation, reward)
+            return self.check(observation, reward)
         except Failure as failure:
             if failure.kind == "malformed":  # numbers that are not finite may be a few
                 raise UsageError(str(failure)) from None
+            return observation
 
     def check(self, observation: Any, reward: Any = 0.0) -> Any:
-        """The observation, if it is one.
+        """The observation, if it is one; an array of the kept bytes or bits where it is a Box's.
 
         Raises:
             Failure: it is none of the environment's space, or the reward is no finite number.
@@ -93,6 +93,8 @@ class Checked(gymnasium.Wrapper):
 def _array(space: Any, value: Any, what: str) -> np.ndarray:
     """Numbers of a Box, if they are of its shape, and finite as they are kept.
 
+    What is kept as bytes or bits is returned as such.
+
     Raises:
         Failure: they are not.
     """
@@ -103,7 +105,7 @@ def _array(space: Any, value: Any, what: str) -> np.ndarray:
     is_finite = array.dtype.kind != "f" or float(np.vdot(array, array)) <= _LARGEST**2
     if not is_finite and not _are_finite(array):
         raise Failure("not_finite", f"{what} is not finite in float32")
-    return array
+    return array if array.dtype == space.dtype else _cast(space, array, what)
 
 
 def _as_array(value: Any, what: str) -> np.ndarray:
@@ -116,6 +118,26 @@ def _as_array(value: Any, what: str) -> np.ndarray:
 def _are_finite(array: np.ndarray) -> bool:
     with np.errstate(over="ignore"):
         return bool(np.isfinite(array.astype(np.float32)).all())
+
+
+def _cast(space: Any, array: np.ndarray, what: str) -> np.ndarray:
+    """The same, or bytes or bits where these are kept and all numbers are such.
+
+    Raises:
+        Failure: some are not, like pixels from 0 to 1.
+    """
+    kept = parts.kept_dtype(space)
+    if kept == np.float32:
+        return array
+    with np.errstate(all="ignore"):
+        cast = array.astype(kept)
+    if (cast != array).any():
+        raise Failure(
+            "malformed",
+            f"{what}, {array!r:.200}, is of {array.dtype}, and {kept}, which its space says, would "
+            f"change its numbers",
+        )
+    return cast
 
 
 def _unlike(space: Any, array: np.ndarray, what: str) -> str:

@@ -85,7 +85,7 @@ class Guard(Checked):
             try:
                 observation, info = self.env.reset(seed=seed, options=options)
                 self._observation = self.check(observation)
-                return observation, info
+                return self._observation, info
             except user_code.FAILURES as error:
                 self._write_down(_failure_of(error), "reset")
                 if attempt + 1 == RESETS:
@@ -105,7 +105,7 @@ class Guard(Checked):
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
             self._observation = self.check(observation, reward)
-            return observation, float(reward), bool(terminated), bool(truncated), info
+            return self._observation, float(reward), bool(terminated), bool(truncated), info
         except user_code.FAILURES as error:
             failure = _failure_of(error)
             self._write_down(failure, "step")

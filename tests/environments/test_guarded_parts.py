@@ -1,5 +1,6 @@
 """Observations of several parts are watched over part by part."""
 
+import json
 import pathlib
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from gymnasium import spaces
 
 from ps_dqn.config import Environment
-from ps_dqn.environments import describe
+from ps_dqn.environments import Environments, describe
 from ps_dqn.environments.checked import Failure
 from ps_dqn.environments.guard import Guard
 from ps_dqn.errors import UsageError
@@ -122,3 +123,67 @@ def test_numbers_of_few_bits_must_be_finite_too(tmp_path: pathlib.Path) -> None:
     guard.check(np.full(2, 60_000, np.float16))  # whose square is none of 16 bits
     with pytest.raises(Failure, match="is not finite"):
         guard.check(np.array([np.inf, 0.0], np.float16))
+
+
+BYTES, BITS = spaces.Box(0, 255, (2,), np.uint8), spaces.Box(0, 1, (2,), np.bool_)
+
+
+class Casts(gymnasium.Env):
+    """Shows what it is told in a space of bytes or bits."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, shows: list[float], dtype: str, is_bits: bool, is_part: bool):
+        space = BITS if is_bits else BYTES
+        self._shows, self._is_part = np.array(shows, dtype), is_part
+        self.observation_space = spaces.Dict(a=space) if is_part else space
+
+    def _observe(self) -> Any:
+        return {"a": self._shows} if self._is_part else self._shows
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+        return self._observe(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict]:
+        return self._observe(), 1.0, False, False, {}
+
+
+gymnasium.register("TestGuardedParts/Casts-v0", Casts, disable_env_checker=True)
+
+
+def casting(shows: list[float], dtype: str, is_bits: bool, is_part: bool) -> Environment:
+    kwargs = {"shows": shows, "dtype": dtype, "is_bits": is_bits, "is_part": is_part}
+    return Environment(env_id="TestGuardedParts/Casts-v0", env_kwargs=json.dumps(kwargs))
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+@pytest.mark.parametrize(
+    ("shows", "dtype", "is_bits"),
+    [
+        ([0.5, 1.0], "float32", False),
+        ([0.0, 300.0], "float64", False),
+        ([-1, 2], "int64", False),
+        ([300, 2], "uint64", False),
+        ([0.5, 1.0], "float32", True),
+        ([0, 2], "uint8", True),
+    ],
+    ids=str,
+)
+def test_what_bytes_or_bits_would_change_is_refused(
+    shows: list[float], dtype: str, is_bits: bool, is_part: bool
+) -> None:
+    with pytest.raises(UsageError, match=f"is of {dtype}, and .* would change its numbers"):
+        describe(casting(shows, dtype, is_bits, is_part))
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float32"])
+@pytest.mark.parametrize("is_bits", [True, False])
+def test_what_bytes_or_bits_hold_is_taken(dtype: str, is_bits: bool, is_part: bool) -> None:
+    shows = [0.0, 1.0] if is_bits else [0.0, 255.0]
+    envs = Environments(casting(shows, dtype, is_bits, is_part), 2)
+    envs.reset(0)
+    step = envs.step(np.zeros(2, np.int64))
+    assert step.next_observations.tolist() == [shows] * 2
+    assert not any(envs.failures.values())
+    envs.close()
