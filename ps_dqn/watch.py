@@ -84,7 +84,7 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
-    from ps_dqn.environments import rendering
+    from ps_dqn.environments import interface, rendering
     from ps_dqn.evaluator import film_files
     from ps_dqn.run import optional_imports, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoints
@@ -105,7 +105,7 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     try:
         with stages.stage("importing TensorFlow", say), optional_imports.hidden():
             from ps_dqn.evaluator import film
-        viewer = film.Viewer(config, video, values.q_values, preview)
+        viewer = film.Viewer(config, video, values.q_values, preview, interface.read(folder))
         env_steps = checkpoint.state.counters.env_steps
         say(f"{config.environment.env_id}, {checkpoint.path.name} of {env_steps:,} env steps:")
         number = 0

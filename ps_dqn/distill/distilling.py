@@ -14,6 +14,7 @@ from ps_dqn.distill.comparing import Side
 from ps_dqn.distill.leaving import Student
 from ps_dqn.distill.plan import Plan
 from ps_dqn.distill.playing import Game, Kept
+from ps_dqn.environments.interface import Interface
 from ps_dqn.evaluator.checkpoint_player import CheckpointPlayer
 from ps_dqn.export import observations
 from ps_dqn.networks.network import QNetwork
@@ -51,14 +52,14 @@ def distill(plan: Plan, check: Callable[[], None]) -> None:
         f"{student.describe(plan.student)}, {network.num_parameters:,}"
     )
     parameters = plan.checkpoint.state.average
-    right = _side(plan, "teacher", plan.teacher, teacher, plan.checkpoint)
+    right = _side(plan, "teacher", plan.teacher, teacher, plan.checkpoint, interface)
     with stages.stage("playing observations to compare actions on", plan.say):
-        met = observations.play(plan.teacher, teacher, parameters, HELD_OUT)
+        met = observations.play(plan.teacher, interface, teacher, parameters, HELD_OUT)
     check()
     vector, counters, seconds = _learn(plan, teacher, network, check)
     state = State(vector, vector, vector, (), counters)
     found = Checkpoint(plan.output, state, seconds, float("nan"))
-    side = _side(plan, "student", plan.student, network, found)
+    side = _side(plan, "student", plan.student, network, found, interface)
     with stages.stage("comparing actions", plan.say):
         rows = comparing.compare([right, side], interface, met)
     check()
@@ -68,10 +69,17 @@ def distill(plan: Plan, check: Callable[[], None]) -> None:
     plan.say(f"the student is a run of its own, {plan.output}")
 
 
-def _side(plan: Plan, who: str, config: Config, network: QNetwork, found: Checkpoint) -> Side:
+def _side(
+    plan: Plan,
+    who: str,
+    config: Config,
+    network: QNetwork,
+    found: Checkpoint,
+    interface: Interface,
+) -> Side:
     """Plays the episodes that a network is judged by."""
     with stages.stage(f"playing {plan.episodes:,} episodes with the {who}", plan.say):
-        player = CheckpointPlayer(config, plan.episodes, plan.evaluation_seed)
+        player = CheckpointPlayer(config, plan.episodes, plan.evaluation_seed, interface)
         with contextlib.closing(player):
             returns = player.play(found).returns
     plan.say(

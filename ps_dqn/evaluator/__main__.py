@@ -118,6 +118,7 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress) -> int:
+    from ps_dqn.environments import interface
     from ps_dqn.run import optional_imports, outputs, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 
@@ -137,18 +138,24 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
     def say(line: str) -> None:
         terminal.say(console, line)
 
-    with stages.stage("importing TensorFlow", say), optional_imports.hidden():
-        from ps_dqn.evaluator import checkpoint_player
-    if values.follow:
-        found = checkpoint_player.new_checkpoints(folder, checkpoints)
-    player = checkpoint_player.CheckpointPlayer(config, values.episodes, values.evaluation_seed)
-    for checkpoint in found:
-        with stages.stage(f"playing {checkpoint.path.name}", say):
-            score = player.play(checkpoint)
+    try:
+        with stages.stage("importing TensorFlow", say), optional_imports.hidden():
+            from ps_dqn.evaluator import checkpoint_player
         if values.follow:
-            checkpoint_player.append(folder, score)
-            progress.add(score.returns.mean(), checkpoint.state.counters.env_steps)
-        say(f"{config.environment.env_id}, {score.describe()}")
+            found = checkpoint_player.new_checkpoints(folder, checkpoints)
+        player = checkpoint_player.CheckpointPlayer(
+            config, values.episodes, values.evaluation_seed, interface.read(folder)
+        )
+        for checkpoint in found:
+            with stages.stage(f"playing {checkpoint.path.name}", say):
+                score = player.play(checkpoint)
+            if values.follow:
+                checkpoint_player.append(folder, score)
+                progress.add(score.returns.mean(), checkpoint.state.counters.env_steps)
+            say(f"{config.environment.env_id}, {score.describe()}")
+    except UsageError as error:  # standard error is the log by now
+        say(f"error: {error}")
+        return signals.WRONG_USAGE
     return 0
 
 

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from ps_dqn import environments, networks
 from ps_dqn.config import Config
-from ps_dqn.environments import Environments
+from ps_dqn.environments import Environments, alike
+from ps_dqn.environments.interface import Interface
 from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters
@@ -60,15 +61,22 @@ class Score:
 class CheckpointPlayer:
     """The network and the environments of a run, for any of its checkpoints."""
 
-    def __init__(self, config: Config, episodes: int, seed: int):
+    def __init__(self, config: Config, episodes: int, seed: int, interface: Interface | None):
         """Makes them.
 
         Args:
             config: of the run.
             episodes: to be played of each checkpoint, side by side.
             seed: of the episodes; the same for each checkpoint.
+            interface: of the run; None: its folder has none.
+
+        Raises:
+            UsageError: the environment cannot be made, or the run's network does not fit it.
         """
-        environment = environments.describe(config.environment)
+        options = config.environment.in_evaluations
+        environment = environments.describe(options)
+        if interface is not None:
+            alike.check_again(options, environment, interface.spec)
         self.network = networks.build(config.network, config.value, environment, config.run.seed)
         self._evaluation = Evaluation(config, episodes)
         self._seed, self.returns = seed, np.zeros(episodes)

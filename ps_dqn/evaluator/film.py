@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from ps_dqn.config import Config
 from ps_dqn.environments import rendering
+from ps_dqn.environments.interface import Interface
 from ps_dqn.evaluator.checkpoint_player import CheckpointPlayer
 from ps_dqn.evaluator.preview import Preview
 from ps_dqn.networks import inputs
@@ -39,6 +40,7 @@ class Viewer:
         video: pathlib.Path | None,
         draws_values: bool,
         preview: pathlib.Path | None = None,
+        interface: Interface | None = None,
     ):
         """Makes them.
 
@@ -47,14 +49,15 @@ class Viewer:
             video: the film to write; None: a window is opened.
             draws_values: the Q-values of what is shown are drawn beside it.
             preview: a small film to write beside it.
+            interface: of the run; None: its folder has none.
 
         Raises:
-            UsageError: the environment cannot be shown that way.
+            UsageError: the environment cannot be shown that way, or is not the run's any more.
         """
         mode = rendering.WINDOW if video is None else rendering.ARRAY
         self._looks = rendering.looks(config.environment.in_evaluations, mode)
         shown = dataclasses.replace(config, environment=self._looks.config)
-        self._player = CheckpointPlayer(shown, episodes=1, seed=0)
+        self._player = CheckpointPlayer(shown, 1, 0, interface)
         self._video, self._draws_values, self._preview = video, draws_values, preview
 
     def show(

@@ -72,7 +72,7 @@ def _export(
         say(f"  {len(met.rows):,} observations of {wanted.observations}")
     else:
         try:
-            met = observations.play(config, network, parameters, wanted.num_observations)
+            met = observations.play(config, interface, network, parameters, wanted.num_observations)
         except UsageError as error:
             flag = f"{observations.FLAG}=FILE.npz"
             raise UsageError(f"{error}; or say {flag}, saved by another export") from None

@@ -3,6 +3,7 @@
 Shapes: B observations, S numbers of recurrent state, A actions.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 import zipfile
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from ps_dqn.config import Config
-from ps_dqn.environments import raw
+from ps_dqn.environments import alike, raw
 from ps_dqn.environments.interface import Interface
 from ps_dqn.errors import UsageError
 from ps_dqn.networks.network import QNetwork
@@ -35,26 +36,30 @@ class Met(NamedTuple):
     masks: np.ndarray  # bool [B, A], or [B, 0] where there are none
 
 
-def play(config: Config, network: QNetwork, parameters: np.ndarray, count: int) -> Met:
+def play(
+    config: Config, interface: Interface, network: QNetwork, parameters: np.ndarray, count: int
+) -> Met:
     """Plays in the run's environment until so many observations were met.
 
     Raises:
-        UsageError: the environment cannot be made.
+        UsageError: the environment cannot be made, or the run's network does not fit it.
     """
     run = dataclasses.replace(config.run, eval_epsilon=EPSILON)
     evaluation = Evaluation(dataclasses.replace(config, run=run), EPISODES, goes_on=True)
     act = tf.function(network.act, autograph=False)
     found: list[Met] = []
-    seed, playing = 0, evaluation.begin(0)
-    while len(found) * EPISODES < count:
-        if not playing.episodes:
-            seed += 1
-            playing = evaluation.begin(seed)
-        met = Met(*(np.array(each) for each in playing[:3]))
-        found.append(met)
-        acted = act(tf.constant(parameters), *map(tf.constant, met[:2]), masks=met.masks)
-        playing = evaluation.step(Acted(*(each.numpy() for each in acted)))
-    evaluation.environments.close()
+    options, seed = config.environment.in_evaluations, 0
+    with contextlib.closing(evaluation.environments) as acted_in:
+        playing = evaluation.begin(seed)
+        alike.check_again(options, acted_in.spec, interface.spec)
+        while len(found) * EPISODES < count:
+            if not playing.episodes:
+                seed += 1
+                playing = evaluation.begin(seed)
+            met = Met(*(np.array(each) for each in playing[:3]))
+            found.append(met)
+            acted = act(tf.constant(parameters), *map(tf.constant, met[:2]), masks=met.masks)
+            playing = evaluation.step(Acted(*(each.numpy() for each in acted)))
     rows, states, masks = (np.concatenate(each)[:count] for each in zip(*found, strict=True))
     return Met(rows, states, masks)
 

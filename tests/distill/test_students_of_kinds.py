@@ -78,7 +78,7 @@ def test_what_it_leaves_is_a_run_like_any(kind: str, tmp_path: pathlib.Path) -> 
     space.observation.seed(1)
     player = policy.player()
     assert space.action.contains(player.act(space.observation.sample()))
-    played = CheckpointPlayer(config, 4, 11).play(checkpoint).returns
+    played = CheckpointPlayer(config, 4, 11, None).play(checkpoint).returns
     assert played.mean() == pytest.approx(made.summary["eval_return"])
     assert checkpoint.eval_return == pytest.approx(played.mean())
     assert (made.output / "best.keras").exists()

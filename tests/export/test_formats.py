@@ -202,7 +202,7 @@ def test_inputs_are_what_rows_were(kind: str, tmp_path: pathlib.Path) -> None:
     run = Run(kind, tmp_path)
     interface = loading.interface_of(run.config, run.folder)
     network = loading.network_of(run.config, interface, run.checkpoint)
-    met = observations.play(run.config, network, run.checkpoint.state.average, 20)
+    met = observations.play(run.config, interface, network, run.checkpoint.state.average, 20)
     assert len(met.rows) == len(met.states) == len(met.masks) == 20
     arrays = raw.of_rows(interface, met.rows)
     assert [each.name for each in raw.inputs(interface)] == list(arrays)

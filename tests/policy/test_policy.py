@@ -39,7 +39,7 @@ class Recorded(CheckpointPlayer):
     """An evaluation that keeps what its network was given and what it chose."""
 
     def __init__(self, config: Config):
-        super().__init__(config, EPISODES, SEED)
+        super().__init__(config, EPISODES, SEED, None)
         self.given: list[list[np.ndarray]] = []
         self.chosen: list[np.ndarray] = []
         greedy_action = self._greedy

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ps_dqn import environments, user_code
 from ps_dqn.config import Config, Environment
 from ps_dqn.coordinator.checks import normalizing
-from ps_dqn.environments import EnvironmentSpec, overdue
+from ps_dqn.environments import EnvironmentSpec, alike, overdue
 from ps_dqn.errors import UsageError
 from ps_dqn.run.signals import WRONG_USAGE
 
@@ -41,19 +41,7 @@ def at_environment(config: Config) -> tuple[Config, EnvironmentSpec]:
     if config.environment.eval_env_kwargs:
         with _in_time(config.environment.in_evaluations), _in_evaluations(config.environment):
             other = environments.describe(config.environment.in_evaluations)
-        shown = (spec.describe_observation(), spec.describe_actions())
-        if (other.describe_observation(), other.describe_actions()) != shown:
-            raise UsageError(
-                f"--eval_env_kwargs={config.environment.eval_env_kwargs}: observations are "
-                f"{other.describe_observation()}, {other.describe_actions()}, and {shown[0]} and "
-                f"{shown[1]} in training: they must be alike"
-            )
-        if other.has_masks != spec.has_masks:
-            raise UsageError(
-                f"--eval_env_kwargs={config.environment.eval_env_kwargs}: in training or in "
-                f"evaluations the environment says which actions it allows, but not in both: say "
-                f"--action_masks=off, or let it say so in both"
-            )
+        alike.check(f"--eval_env_kwargs={config.environment.eval_env_kwargs}", other, spec)
     return config, spec
 
 
