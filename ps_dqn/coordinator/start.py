@@ -17,6 +17,7 @@ from ps_dqn.coordinator.checks import (
     named,
     normalizing,
     observations,
+    resumed,
 )
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec, interface, rendering
@@ -52,7 +53,7 @@ def start(command: Command) -> int:
     checkpoints = Checkpoints(
         command.folder / directory.CHECKPOINTS, command.config.run.keep_checkpoints
     )
-    resumed = checkpoints.newest()
+    newest = checkpoints.newest()
     written = directory.FLAGFILE, directory.ENVIRONMENT, directory.SUMMARY, interface.FILE
     before = Overwritten(command.folder / name for name in written)
     try:
@@ -75,7 +76,7 @@ def start(command: Command) -> int:
         say(line)
     say(f"run directory {command.folder}")
     is_made()
-    prepared = process.Prepared(command, environment, checkpoints, resumed, console, log)
+    prepared = process.Prepared(command, environment, checkpoints, newest, console, log)
     try:
         code = process.run(prepared)
     except KeyboardInterrupt:
@@ -101,6 +102,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     named.check(command.config)
     with timeline.span("looking at the environment"):
         config, environment = first_look.at_environment(command.config.shared_by(num_workers))
+    resumed.check(command.folder, config, environment)
     observations.check(config, environment)
     if config.run.video_period:
         rendering.looks(config.environment.in_evaluations, rendering.ARRAY)
