@@ -14,6 +14,7 @@ from ps_dqn import environments, networks
 from ps_dqn.config import Config
 from ps_dqn.environments import Environments, alike
 from ps_dqn.environments.interface import Interface
+from ps_dqn.policy import loading
 from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters
@@ -96,7 +97,11 @@ class CheckpointPlayer:
         """Plays likewise, on a seed; what is seen before each step and at the end.
 
         After that, `returns` has those of the episodes.
+
+        Raises:
+            UsageError: the checkpoint is of another network.
         """
+        loading.check_size(self.network, checkpoint)
         parameters = tf.constant(checkpoint.state.average)
         playing = self._evaluation.begin(seed)
         yield playing

@@ -15,6 +15,7 @@ from ps_dqn.environments.interface import Interface
 from ps_dqn.evaluator.checkpoint_player import CheckpointPlayer
 from ps_dqn.evaluator.preview import Preview
 from ps_dqn.networks import inputs
+from ps_dqn.policy import loading
 from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.worker.calls import Playing
 
@@ -71,6 +72,7 @@ class Viewer:
             seed: of the first; each one after it has the next.
             hear: is told of each that has ended.
         """
+        loading.check_size(self._player.network, checkpoint)
         self._player.network.assign(checkpoint.state.average)
         with contextlib.closing(self._player), self._writing() as write:
             for episode in range(episodes):

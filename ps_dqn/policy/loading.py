@@ -59,11 +59,21 @@ def network_of(config: Config, interface: Interface, checkpoint: Checkpoint) -> 
         UsageError: they do not fit.
     """
     network = networks.build(config.network, config.value, interface.spec, config.run.seed)
-    average = checkpoint.state.average
-    if average.size != network.num_parameters:
-        raise UsageError(
-            f"{checkpoint.path}: has {average.size:,} parameters, and the network of the run's "
-            f"{directory.FLAGFILE} has {network.num_parameters:,}: the folder is of two runs"
-        )
-    network.assign(average)
+    check_size(network, checkpoint)
+    network.assign(checkpoint.state.average)
     return network
+
+
+def check_size(network: QNetwork, checkpoint: Checkpoint) -> None:
+    """Refuses a checkpoint of another network.
+
+    Raises:
+        UsageError: it has more parameters, or fewer.
+    """
+    size = checkpoint.state.average.size
+    if size != network.num_parameters:
+        raise UsageError(
+            f"{checkpoint.path}: has {size:,} parameters, and the network of the run's "
+            f"{directory.FLAGFILE} and of flags said here has {network.num_parameters:,}: leave "
+            f"out flags that change it; else the folder is of two runs"
+        )

@@ -47,6 +47,16 @@ def test_what_evaluations_are_made_in_counts(tmp_path: pathlib.Path) -> None:
         )
 
 
+def test_a_checkpoint_of_another_network_is_refused(tmp_path: pathlib.Path) -> None:
+    folder = kinds_of_runs.folder(kinds_of_runs.config("plain"), tmp_path / "run")
+    found = Checkpoints(folder / "checkpoints", keep=1).find("best")
+    wider = kinds_of_runs.config("plain", hidden_sizes=(16, 9))
+    player = CheckpointPlayer(wider, 2, 0, None)
+    with pytest.raises(UsageError, match="leave out flags that change it"):
+        player.play(found)
+    player.close()
+
+
 def test_an_export_is_not_compared_in_another_environment(tmp_path: pathlib.Path) -> None:
     config = kinds_of_runs.config("plain")
     folder = kinds_of_runs.folder(config, tmp_path / "run")
