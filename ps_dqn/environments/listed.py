@@ -55,7 +55,7 @@ class OwnActions:
         """From numbers int [...] to actions [..., *shape]."""
         places = np.unravel_index(numbers, self.counts)
         chosen = [values[place] for values, place in zip(self.values, places, strict=True)]
-        return np.stack(chosen, axis=-1).astype(self.dtype).reshape(*numbers.shape, *self.shape)
+        return np.stack(chosen, axis=-1).astype(self.dtype).reshape((*numbers.shape, *self.shape))
 
     def nearest(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of those that are the nearest.
@@ -129,7 +129,8 @@ def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:
         branching: `--branching`.
 
     Raises:
-        UsageError: they are too many, or continuous without `--action_bins`.
+        UsageError: they are too many or none, or continuous without `--action_bins`, or have bounds
+            between which there are no values.
     """
     flag, is_box = f"--action_bins={bins}", isinstance(space, spaces.Box)
     if bins and not is_box:
@@ -143,6 +144,11 @@ def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:
                 f"it out"
             )
         return []
+    if not math.prod(space.shape):
+        raise UsageError(
+            f"--env_id={env_id}: its actions {space} have no numbers, so there is nothing to "
+            f"choose: wrap it so that it offers a list of actions"
+        )
     if is_box and bins < 2:
         raise UsageError(
             f"--env_id={env_id}: its actions are {space}, and a DQN chooses from a list: say "
@@ -153,6 +159,11 @@ def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:
         raise UsageError(
             f"{flag}: the actions of {env_id} are {space}, without bounds: wrap it so that they "
             f"have some"
+        )
+    if is_box and not _has_width(space):
+        raise UsageError(
+            f"{flag}: the actions of {env_id} are {space}, whose bounds are farther apart than a "
+            f"number can say: wrap it so that they are closer"
         )
     if not _are_few(space, bins, branching):
         what, advice = (flag, "say fewer, or ") if is_box else (f"--env_id={env_id}", "")
@@ -166,6 +177,12 @@ def wrappers(env_id: str, space: Any, bins: int, branching: bool) -> list[Wrap]:
             f"a shorter list"
         )
     return [functools.partial(ListedActions, bins=bins)]
+
+
+def _has_width(space: spaces.Box) -> bool:
+    """Whether bounds are as far apart as a number can say."""
+    bounds = zip(map(float, space.low.flat), map(float, space.high.flat), strict=True)
+    return all(math.isfinite(high - low) for low, high in bounds)
 
 
 def _are_few(space: Any, bins: int, branching: bool) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from gymnasium import spaces
 from keras import ops
 
 from ps_dqn.environments import raw
@@ -136,7 +137,7 @@ def _best(values: Any) -> Any:
 def _own(places: list[Any], interface: Interface) -> Any:
     """The environment's own actions [B, *shape], of the places in its list or in each part's."""
     actions, spec = interface.actions, interface.spec
-    if len(actions.values) == 1 and not actions.shape:  # Discrete
+    if isinstance(interface.own.action, spaces.Discrete):
         return ops.cast(places[0], "int64") + int(actions.values[0][0])
     if not spec.branches:
         table = actions.of(np.arange(spec.num_actions))  # [A, *shape]

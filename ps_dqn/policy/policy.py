@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from gymnasium import spaces
 
 from ps_dqn.environments import raw
 from ps_dqn.environments.interface import Interface
@@ -117,7 +118,12 @@ class Policy:
 
     def _as_asked(self, outputs: Arrays, is_one: bool) -> tuple[Any, np.ndarray]:
         actions, values = outputs[greedy.ACTION], outputs[greedy.chosen_by(outputs)]
-        return (actions[0], values[0]) if is_one else (actions, values)
+        return (self.only(actions), values[0]) if is_one else (actions, values)
+
+    def only(self, actions: np.ndarray) -> Any:
+        """The action of a batch of one: a number where actions are `Discrete`, else an array."""
+        is_discrete = isinstance(self.interface.own.action, spaces.Discrete)
+        return actions[0] if is_discrete else actions[0, ...]
 
     def outputs(self, arrays: Arrays, mask: Any, is_one: bool) -> Arrays:
         """The network's outputs for its inputs but the mask; see `greedy.greedy_network`."""
@@ -194,7 +200,7 @@ class Player:
         self._state = outputs.get(greedy.NEXT_STATE, self._state).copy()
         self._begins[:] = False
         actions = outputs[greedy.ACTION]
-        return actions[0] if is_one else actions
+        return self._policy.only(actions) if is_one else actions
 
     def _stacked(self, arrays: Arrays) -> Arrays:
         """With the frames before; the first of an episode is as often there as frames are."""

@@ -56,7 +56,7 @@ def test_an_interface_comes_back_from_its_file(kind: str, tmp_path: pathlib.Path
     numbers = np.arange(spec.num_actions)
     own = written.actions.of(numbers)
     assert found.actions.of(numbers).tolist() == own.tolist()
-    assert all(written.own.action.contains(each) for each in own)
+    assert all(written.own.action.contains(np.asarray(each)) for each in own)
 
 
 def test_frames_that_an_environment_stacks_itself_are_left_to_it() -> None:

@@ -34,9 +34,13 @@ class Echo(gymnasium.Env):
             "bits": spaces.MultiBinary(2),
             "masked": spaces.MultiBinary(2),
             "one": spaces.Discrete(3),
+            "scalar": spaces.Box(-1, 1, (), np.float32),
+            "none": spaces.Box(-1, 1, (0,), np.float32),
+            "nowhere": spaces.MultiDiscrete(np.zeros(0, np.int64)),
+            "vast": spaces.Box(-1.7e308, 1.7e308, (1,), np.float64),
         }[actions]
         self._limit, self._is_masked = limit, actions == "masked"
-        shape = (1,) if actions == "whole" else (2,)
+        shape = (1,) if actions in ("whole", "scalar") else (2,)
         self.observation_space = spaces.Box(-100, 100, shape, np.float32)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
@@ -66,6 +70,7 @@ def options(actions: str, bins: int = 0, branching: bool = False, **kwargs: Any)
     ("parts", 0, [[x, y] for x in (0, 1) for y in (5, 6, 7)]),
     ("whole", 9, [[0], [1], [2], [3]]),
     ("bits", 0, [[0, 0], [0, 1], [1, 0], [1, 1]]),
+    ("scalar", 3, [[-1], [0], [1]]),
 ])  # fmt: skip
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 def test_each_action_is_a_combination(
@@ -92,6 +97,9 @@ def test_each_action_is_a_combination(
     ("thousands", 0, "make more than 1,024"),
     ("open", 5, "--action_bins=5: .* without bounds"),
     ("many", 0, "TestListed/Echo-v0: its actions .* more than 1,024 combinations: say --br"),
+    ("none", 5, "TestListed/Echo-v0: its actions .* have no numbers"),
+    ("nowhere", 0, "TestListed/Echo-v0: its actions .* have no numbers"),
+    ("vast", 5, "--action_bins=5: the actions .* farther apart than a number can say"),
     ("one", 5, "--action_bins=5: has no effect, as the actions .* are Discrete"),
     ("bits", 5, "--action_bins=5: has no effect"),
 ])  # fmt: skip

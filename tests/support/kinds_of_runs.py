@@ -38,6 +38,7 @@ ACTIONS: dict[str, spaces.Space] = {
     "list": spaces.Discrete(3, start=2),
     "two": spaces.MultiDiscrete([2, 3], start=[1, 0]),
     "buttons": spaces.MultiBinary(3),
+    "number": spaces.Box(-1, 2, (), np.float32),
     "box": spaces.Box(np.float32([-1, 0]), np.float32([1, 3]), dtype=np.float32),
 }
 
@@ -101,6 +102,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "recurrent": {"recurrent_size": 5, "reward_clip": 1.0, "normalize_returns": "on"},
     "masks": {"env_kwargs": shown(masked="true")},
     "grid": {"env_kwargs": shown(action="box"), "action_bins": 4},
+    "grid_of_one": {"env_kwargs": shown(action="number"), "action_bins": 4},
     "combinations": {"env_kwargs": shown(action="two"), "dueling": True},
     "branching": {"env_kwargs": shown(action="two"), "branching": True, "dueling": True},
     "branching_grid": {
