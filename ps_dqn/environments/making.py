@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import gymnasium
@@ -22,6 +22,7 @@ from ps_dqn.environments import (
     own_form,
     parts,
     pool,
+    readable,
     specification,
 )
 from ps_dqn.environments.checked import Checked
@@ -193,7 +194,7 @@ def _make(
         own_form.check_wrappers(config, own, form)
         looked_at = own.around(vector)
         observations, actions = looked_at.single_observation_space, looked_at.single_action_space
-        _check_observations(config.env_id, observations)
+        readable.check(config.env_id, observations)
         lists = listed.wrappers(config.env_id, actions, config.action_bins, config.branching)
     is_array = isinstance(observations, gymnasium.spaces.Box)
     needs_stacks = _needs_stacks(config, observations)
@@ -270,29 +271,3 @@ def _needs_stacks(config: Environment, space: gymnasium.Space) -> bool:
     is_array = isinstance(space, gymnasium.spaces.Box)
     stacks_itself = is_array and len(shape) >= 3 and shape[0] == config.frame_stack
     return config.frame_stack > 1 and not stacks_itself
-
-
-def _check_observations(env_id: str, space: gymnasium.Space) -> None:
-    if _has_text(space):
-        raise UsageError(
-            f"--env_id={env_id}: its observations have text, which a network cannot read: wrap it "
-            f"so that they are numbers"
-        )
-    if not parts.can_pack(space):
-        raise UsageError(
-            f"--env_id={env_id}: its observations {space} are not always of the same size: wrap it "
-            f"so that they are"
-        )
-
-
-def _has_text(space: gymnasium.Space) -> bool:
-    """Whether text is a part of it, which Gymnasium would flatten into codes of characters."""
-    spaces = gymnasium.spaces
-    branches: Iterable[gymnasium.Space] = ()
-    if isinstance(space, spaces.Dict):
-        branches = space.spaces.values()
-    elif isinstance(space, spaces.Tuple | spaces.OneOf):
-        branches = space.spaces
-    elif isinstance(space, spaces.Sequence):
-        branches = (space.feature_space,)
-    return isinstance(space, spaces.Text) or any(map(_has_text, branches))
