@@ -32,9 +32,9 @@ def find_module(flag: str, name: str) -> None:
     try:
         found = importlib.util.find_spec(name)
     except FAILURES as error:  # whatever its parents raise
-        raise _cannot_import(flag, error) from error
+        raise _cannot_import(flag, name, error) from error
     if found is None:
-        raise _cannot_import(flag, ModuleNotFoundError(f"No module named {name!r}"))
+        raise _cannot_import(flag, name, ModuleNotFoundError(f"No module named {name!r}"))
 
 
 def import_module(flag: str, name: str) -> types.ModuleType:
@@ -50,10 +50,16 @@ def import_module(flag: str, name: str) -> types.ModuleType:
     try:
         return importlib.import_module(name)
     except FAILURES as error:  # whatever a user's module raises
-        raise _cannot_import(flag, error) from error
+        raise _cannot_import(flag, name, error) from error
 
 
-def _cannot_import(flag: str, error: BaseException) -> UsageError:
+def _cannot_import(flag: str, name: str, error: BaseException) -> UsageError:
+    if "/" in name or name.endswith(".py"):
+        module = pathlib.PurePath(name).name.removesuffix(".py")
+        return UsageError(
+            f"{flag}: {name} is the name of a file: say that of its module, {module}, without "
+            f"folders and .py, and run from its folder or put that on PYTHONPATH"
+        )
     if isinstance(error, ModuleNotFoundError):
         missing = (error.name or "").partition(".")[0]
         if missing in EXTRAS:

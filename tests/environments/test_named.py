@@ -31,6 +31,16 @@ def test_an_environment_is_named_by_its_class(opened: Open, vectorization: str) 
     assert rewards(opened(config, 2), 2) == [2, 2]
 
 
+@pytest.mark.parametrize("place", ["./support/paying_env.py", "paying_env.py", "/a/paying_env"])
+def test_a_files_name_is_no_modules(place: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        making.describe(Environment(env_id=f"{place}:Paying"))
+    assert str(caught.value) == (
+        f"--env_id={place}:Paying: {place} is the name of a file: say that of its module, "
+        f"paying_env, without folders and .py, and run from its folder or put that on PYTHONPATH"
+    )
+
+
 def test_a_time_limit_is_a_keyword_argument(opened: Open) -> None:
     environments = opened(Environment(env_id=PAYING, env_kwargs='{"max_episode_steps": 2}'), 1)
     steps = [environments.step(np.zeros(1, np.int64)) for _ in range(2)]
