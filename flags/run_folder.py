@@ -123,7 +123,7 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
 
     Raises:
         absl.flags.Error: a flag is unknown or its value cannot be read.
-        UsageError: there is no run.
+        UsageError: there is no run, or `--env_kwargs` would have no effect on its evaluations.
     """
     command_line.parse(values, argv)
     folder = pathlib.Path(values.run_dir).expanduser()
@@ -131,6 +131,11 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
     if not values.run_dir or not flagfile.exists():
         raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")
     parse_over(folder, values, argv)
+    if values["env_kwargs"].present and values.eval_env_kwargs:
+        raise UsageError(
+            f"--env_kwargs={values.env_kwargs}: has no effect, as evaluations of this run have "
+            f"--eval_env_kwargs={values.eval_env_kwargs}: say that instead"
+        )
     return folder
 
 

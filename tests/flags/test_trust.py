@@ -49,6 +49,21 @@ def test_what_names_no_code_may_be_anybodys(theirs: pathlib.Path) -> None:
     assert parsed(theirs).env_id == "Acrobot-v1"
 
 
+def test_arguments_that_evaluations_do_not_have_are_refused(tmp_path: pathlib.Path) -> None:
+    lines = '--env_kwargs={"a": 1}\n--eval_env_kwargs={"a": 2}\n'
+    (tmp_path / directory.FLAGFILE).write_text(lines)
+    assert parsed(tmp_path).eval_env_kwargs == '{"a": 2}'
+    assert parsed(tmp_path, '--eval_env_kwargs={"a": 3}').eval_env_kwargs == '{"a": 3}'
+    with pytest.raises(UsageError) as refused:
+        parsed(tmp_path, '--env_kwargs={"a": 3}')
+    assert str(refused.value) == (
+        '--env_kwargs={"a": 3}: has no effect, as evaluations of this run have '
+        '--eval_env_kwargs={"a": 2}: say that instead'
+    )
+    (tmp_path / directory.FLAGFILE).write_text('--env_kwargs={"a": 1}\n')
+    assert parsed(tmp_path, '--env_kwargs={"a": 3}').env_kwargs == '{"a": 3}'
+
+
 def test_ones_own_folder_may_name_code(tmp_path: pathlib.Path) -> None:
     (tmp_path / directory.FLAGFILE).write_text("--env_module=my_games\n")
     assert parsed(tmp_path).env_module == "my_games"
