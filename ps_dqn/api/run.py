@@ -75,7 +75,7 @@ class Run:
     @property
     def best(self) -> float | None:
         """The mean return that the best checkpoint was saved for; None where there is none."""
-        best = self.summary["best_eval_return"]
+        best = self.summary.get("best_eval_return")
         return None if best is None else float(best)
 
     @property

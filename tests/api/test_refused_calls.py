@@ -89,6 +89,13 @@ def test_a_folder_that_is_none_of_a_run_is_refused(tmp_path: pathlib.Path) -> No
         Run(tmp_path)
 
 
+def test_a_run_without_a_summary_has_no_best_evaluation(tmp_path: pathlib.Path) -> None:
+    (tmp_path / directory.FLAGFILE).touch()
+    run = Run(tmp_path)
+    assert run.best is None
+    assert repr(run) == f"<Run {tmp_path.name}: unfinished, best evaluation None>"
+
+
 def test_a_run_that_fails_raises_with_its_last_lines(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
