@@ -98,6 +98,11 @@ def parse(
         _, *words = values(list(argv))
     except absl_flags.UnrecognizedFlagError as error:
         raise UnknownFlagError(error, values) from None
+    except absl_flags.IllegalFlagValueError as error:
+        # The text of absl's own parser of true and false is a tuple.
+        said, is_no_truth, _ = str(error).partition("('Non-boolean")
+        what = f"{said}must be true or false" if is_no_truth else str(error)
+        raise absl_flags.IllegalFlagValueError(what) from None
     except ValueError as error:
         raise absl_flags.Error(str(error)) from None
     if words and not takes_words:

@@ -1,6 +1,8 @@
 """Options as Python has them, as words of the coordinator's command line."""
 
 import json
+import os
+import pathlib
 from collections.abc import Mapping, Sequence
 
 from absl import flags as absl_flags
@@ -16,7 +18,7 @@ _NOT_HERE = {"undefok"}
 _PARAMETERS = ("environment", "preset", "callback", "run_dir", "resume", "verbose")
 
 
-def words(preset: str | None, options: Mapping[str, Option]) -> list[str]:
+def words(preset: str | Sequence[str] | None, options: Mapping[str, Option]) -> list[str]:
     """The flags of a command line; what options say wins over the preset.
 
     Raises:
@@ -26,9 +28,20 @@ def words(preset: str | None, options: Mapping[str, Option]) -> list[str]:
     for name in options.keys() - set(known):
         near = naming.nearest(name, [*known, *_PARAMETERS])
         raise UsageError(f"train() has no option {name!r}{near} they are the flags of ps-dqn train")
-    found = [] if preset is None else [f"--preset={preset}"]
+    found = [] if preset is None else [f"--preset={_text('preset', preset)}"]
     found += [f"--{name}={_text(name, each)}" for name, each in options.items() if each is not None]
     return found
+
+
+def path(run_dir: str | os.PathLike[str]) -> pathlib.Path:
+    """The path of a run's folder.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not isinstance(run_dir, str | os.PathLike):
+        raise UsageError(f"run_dir={run_dir!r}: is no path: give a text or a pathlib.Path")
+    return pathlib.Path(run_dir).expanduser()
 
 
 def env_id(flags: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 import contextlib
 import os
-import pathlib
 import sys
 from typing import TYPE_CHECKING
 
+from ps_dqn.api import arguments
 from ps_dqn.flags import run_folder
 from ps_dqn.run import terminal
 
@@ -29,7 +29,7 @@ def load(
     Raises:
         UsageError: there is no run, or no such checkpoint.
     """
-    folder = pathlib.Path(run_dir).expanduser()
+    folder = arguments.path(run_dir)
     config, found = run_folder.read(folder, checkpoint, trust_run_dir)
     is_first = "tensorflow" not in sys.modules
     # It says on import, and as it begins, what it was built with and which GPUs it lacks.

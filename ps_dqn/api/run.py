@@ -3,10 +3,9 @@
 import functools
 import json
 import os
-import pathlib
 from typing import TYPE_CHECKING, Any
 
-from ps_dqn.api import measures
+from ps_dqn.api import arguments, measures
 from ps_dqn.api.measures import Measures
 from ps_dqn.errors import UsageError
 from ps_dqn.run import directory
@@ -26,7 +25,7 @@ class Run:
         Raises:
             UsageError: it is none.
         """
-        self.directory = pathlib.Path(run_dir).expanduser().absolute()
+        self.directory = arguments.path(run_dir).absolute()
         if not (self.directory / directory.FLAGFILE).exists():
             raise UsageError(f"run_dir={run_dir}: is not the folder of a run")
 

@@ -4,7 +4,7 @@ import collections
 import contextlib
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ps_dqn.api import arguments, given_environment
@@ -29,7 +29,7 @@ Callback: TypeAlias = Callable[[Measures], bool | None]
 def train(
     environment: str | Callable[..., Any] | None = None,
     *,
-    preset: str | None = None,
+    preset: str | Sequence[str] | None = None,
     callback: Callback | None = None,
     run_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -44,7 +44,8 @@ def train(
     Args:
         environment: Gymnasium's id, package.module:EnvClass, a class of environments or a
             function that returns one. None: the preset's, the resumed run's, or CartPole-v1.
-        preset: names of presets, like rainbow,lunarlander; what is said here wins.
+        preset: names of presets, like rainbow,lunarlander, or a list of them; what is said here
+            wins.
         callback: called with each new row of metrics; where it returns True, the run stops, and
             can go on later.
         run_dir: folder for what the run leaves; a run that is there already is resumed. None: a
@@ -92,7 +93,7 @@ def _folder(
 ) -> tuple[pathlib.Path, bool]:
     """The run's folder, and whether it was made for it."""
     if run_dir is not None:
-        folder = pathlib.Path(run_dir).expanduser()
+        folder = arguments.path(run_dir)
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"run_dir={folder}: is a file, not a folder: say another")
         return folder, False

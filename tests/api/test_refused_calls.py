@@ -7,7 +7,7 @@ import threading
 import gymnasium
 import pytest
 
-from ps_dqn import Run, TrainingError, UsageError, train
+from ps_dqn import Run, TrainingError, UsageError, load, train
 from ps_dqn.run import directory
 
 
@@ -27,6 +27,9 @@ def in_a_folder_of_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
         ({"hidden_sizes": "wide"}, "flag --hidden_sizes=wide: must be whole numbers"),
         ({"env_id": "Acrobot-v1"}, "env_id='Acrobot-v1': the environment is given already"),
         ({"callback": 3}, "callback=3: is no function of the rows of metrics"),
+        ({"dueling": "maybe"}, "flag --dueling=maybe: must be true or false"),
+        ({"run_dir": 5}, "run_dir=5: is no path"),
+        ({"preset": ["rainbow", "moon"]}, "--preset=rainbow,moon: there is no preset moon"),
         ({"run_dir": __file__}, "run_dir=" + __file__ + ": is a file, not a folder: say another"),
         ({"env_kwargs": {"a": {1}}}, "env_kwargs={'a': {1}}: cannot be taken to other processes"),
         ({"resume": True}, "resume=True: no run with a checkpoint under runs/"),
@@ -87,6 +90,12 @@ def test_a_refused_environment_leaves_the_one_that_was_there(tmp_path: pathlib.P
 def test_a_folder_that_is_none_of_a_run_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="is not the folder of a run"):
         Run(tmp_path)
+
+
+def test_what_is_no_path_is_refused() -> None:
+    for read in (Run, load):
+        with pytest.raises(UsageError, match="run_dir=5: is no path"):
+            read(5)  # type: ignore[operator]
 
 
 def test_a_run_without_a_summary_has_no_best_evaluation(tmp_path: pathlib.Path) -> None:
