@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from absl import flags as absl_flags
 
-from ps_dqn.cluster import lifeline
+from ps_dqn.cluster import lifeline, proxies
 from ps_dqn.cluster.health import HealthError
 from ps_dqn.cluster.server import PortError, check_port
 from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions
@@ -69,6 +69,7 @@ def run(
             compile_cache.use(values.compile_cache)
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         command_line.refuse(error)
+    proxies.go_around(spec)
     lifeline.hold_if_given()
     address = spec.addresses(job)[task.index]
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
-from ps_dqn.cluster import lifeline
+from ps_dqn.cluster import lifeline, proxies
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.config import checks
 from ps_dqn.coordinator.checks import atoms
@@ -58,6 +58,7 @@ def main(argv: Sequence[str]) -> int:
         num_workers, is_remote = len(placement.spec.workers), placement.kind == "remote"
         checks.check_workers(config, num_workers, is_remote)
         compile_cache.use(values.compile_cache)
+        proxies.go_around(placement.spec)
         is_checked()
         timeline.settle(config.profiling.timeline)
         with timeline.span("importing all but TensorFlow"):
