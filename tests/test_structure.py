@@ -43,7 +43,8 @@ LONGEST = dict.fromkeys(("ps_dqn", "cluster", "flags", "tests", "benchmarks"), 3
 
 # What is on one floor may import what is on the floors before it, and nothing else of ps_dqn.
 FLOORS = (
-    {"errors", "profiling", "state"},
+    {"errors", "pictures", "state"},
+    {"profiling"},
     {"config", "wire", "run", "user_code"},
     {"cost_model", "environments", "kubernetes", "moments", "optimizers", "seeds", "store"},
     {"networks", "replay", "telemetry"},

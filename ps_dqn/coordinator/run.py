@@ -294,4 +294,4 @@ def _conclude(context: RunContext, result: Result, network: QNetwork, disk: Disk
     target_return = _target_return(context.config, context.environment)
     runtime.wait_for_nobody()  # operations write the model
     written = context.folder, content, target_return, context.checkpoints, network, disk
-    return summary.save(*written)
+    return summary.save(*written, context.say)

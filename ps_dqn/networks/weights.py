@@ -1,6 +1,7 @@
 """A Keras model's weights in TensorFlow's own two kinds of file."""
 
 import pathlib
+import warnings
 from typing import Any
 
 import keras
@@ -22,7 +23,8 @@ def save_model(network: QNetwork, parameters: np.ndarray, folder: pathlib.Path) 
         folder: of the run.
     """
     network.assign(parameters)
-    with disk.beside(folder / directory.MODEL) as temporary:
+    with disk.beside(folder / directory.MODEL) as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Keras's own calls of NumPy: no errors for anybody
         network.as_keras().save(temporary)
 
 

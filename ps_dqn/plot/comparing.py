@@ -4,6 +4,7 @@ import difflib
 import pathlib
 from collections.abc import Sequence
 
+from ps_dqn import user_code
 from ps_dqn.errors import UsageError
 from ps_dqn.plot import groups as grouping
 from ps_dqn.plot import picture, scores
@@ -45,10 +46,14 @@ def draw(found: Sequence[Group], axes: Sequence[str], metric: str, path: pathlib
     """Draws groups.
 
     Raises:
-        UsageError: the picture cannot be written.
+        UsageError: the picture cannot be drawn or written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         picture.draw(found, axes, metric, path)
     except OSError as error:
         raise UsageError(f"--output={path}: cannot be written ({error.strerror})") from None
+    except Exception as error:  # of Matplotlib, which a user's settings may break
+        raise UsageError(
+            f"--output={path}: cannot be drawn ({user_code.one_line(error)})"
+        ) from None

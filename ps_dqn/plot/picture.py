@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from ps_dqn import pictures
 from ps_dqn.plot import groups as grouping
 from ps_dqn.plot import interquartile
 from ps_dqn.plot.groups import Group
@@ -36,30 +37,23 @@ def draw(groups: Sequence[Group], axes: Sequence[str], metric: str, path: pathli
     Raises:
         OSError: it cannot be written.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     environments = list(dict.fromkeys(group.env_id for group in groups))
     shape = len(environments), len(axes)
-    figure, panels = plt.subplots(
-        *shape, figsize=(6.5 * shape[1], 4.5 * shape[0]), squeeze=False, layout="constrained"
-    )
-    for row, env_id in zip(panels, environments, strict=True):
-        here = [group for group in groups if group.env_id == env_id]
-        for panel, x in zip(row, axes, strict=True):
-            _panel(panel, here, x, metric)
-            panel.set_title(env_id)
-        row[0].set_ylabel(title_of(metric))
-        row[0].legend(loc="best", fontsize="small")
-    figure.supxlabel(
-        f"Lines: interquartile means over runs; bands: their {interquartile.LEVEL:.0%} bootstrap "
-        f"intervals; thin: single runs.",
-        fontsize="small",
-    )
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with pictures.figure(6.5 * shape[1], 4.5 * shape[0]) as figure:
+        panels = figure.subplots(*shape, squeeze=False)
+        for row, env_id in zip(panels, environments, strict=True):
+            here = [group for group in groups if group.env_id == env_id]
+            for panel, x in zip(row, axes, strict=True):
+                _panel(panel, here, x, metric)
+                panel.set_title(env_id)
+            row[0].set_ylabel(title_of(metric))
+            row[0].legend(loc="best", fontsize="small")
+        figure.supxlabel(
+            f"Lines: interquartile means over runs; bands: their {interquartile.LEVEL:.0%} "
+            f"bootstrap intervals; thin: single runs.",
+            fontsize="small",
+        )
+        figure.savefig(path, dpi=120)
 
 
 def title_of(metric: str) -> str:

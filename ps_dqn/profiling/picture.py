@@ -4,6 +4,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+from ps_dqn import pictures
 from ps_dqn.profiling import phases
 from ps_dqn.profiling.rows import Row, Segment, segments
 from ps_dqn.profiling.timeline import BESIDE, MAIN
@@ -48,40 +49,39 @@ def draw(path: pathlib.Path, rows: Sequence[Row], total: float, title: str) -> N
     Raises:
         OSError: it cannot be written.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Patch
-
     shown = rows[:MOST_ROWS]
     found = [_bands(row) for row in shown]
     panels = _panels(shown, total)
-    height = 0.42 * len(shown) + 1.1
-    figure, axes = plt.subplots(
-        len(panels), squeeze=False, figsize=(_INCHES + 2, height * len(panels) + 1.2),
-        layout="constrained",
-    )  # fmt: skip
-    kinds: set[str] = set()
-    for (name, began, ended), [panel] in zip(panels, axes, strict=True):
-        for place, bands in enumerate(found):
-            for number, band in enumerate(bands):
-                room = 0.8 / len(bands)
-                low = place - 0.4 + number * room
-                kinds |= _band(panel, band, (began, ended), low, room)
-        _instants(panel, shown, began, ended)
-        panel.set_title(name, loc="left", fontsize="medium", pad=34)
-        panel.set_xlim(began, ended)
-        panel.set_ylim(len(shown) - 0.5, -0.5)
-        panel.set_yticks(range(len(shown)), [row.task for row in shown])
-        panel.set_xlabel("seconds from the command")
-    left_out = f"; {len(rows) - len(shown)} more tasks are in the file" * (len(rows) > len(shown))
-    figure.suptitle(f"{title}: from the command to the result{left_out}")
+    height = (0.42 * len(shown) + 1.1) * len(panels) + 1.2
+    with pictures.figure(_INCHES + 2, height) as figure:
+        kinds: set[str] = set()
+        axes = figure.subplots(len(panels), squeeze=False)
+        for (name, began, ended), [panel] in zip(panels, axes, strict=True):
+            for place, bands in enumerate(found):
+                for number, band in enumerate(bands):
+                    room = 0.8 / len(bands)
+                    low = place - 0.4 + number * room
+                    kinds |= _band(panel, band, (began, ended), low, room)
+            _instants(panel, shown, began, ended)
+            panel.set_title(name, loc="left", fontsize="medium", pad=34)
+            panel.set_xlim(began, ended)
+            panel.set_ylim(len(shown) - 0.5, -0.5)
+            panel.set_yticks(range(len(shown)), [row.task for row in shown])
+            panel.set_xlabel("seconds from the command")
+        left_out = len(rows) - len(shown)
+        more = f"; {left_out} more tasks are in the file" * (left_out > 0)
+        figure.suptitle(f"{title}: from the command to the result{more}")
+        _legend(figure, kinds)
+        figure.savefig(path, dpi=100)
+
+
+def _legend(figure: Any, kinds: set[str]) -> None:
+    """Says what the colours of these kinds are."""
+    from matplotlib.patches import Patch
+
     colors = {kind: color for kind, (color, _) in KINDS.items()} | {OTHER[0]: OTHER[1]}
     patches = [Patch(color=colors[kind], label=kind) for kind in colors if kind in kinds]
     figure.legend(handles=patches, loc="outside lower center", ncols=7, fontsize="small")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
 
 
 def kind_of(name: str) -> str:

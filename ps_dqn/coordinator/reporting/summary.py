@@ -4,13 +4,14 @@ import collections
 import math
 import pathlib
 import statistics
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ps_dqn import __version__
+from ps_dqn import __version__, user_code
 from ps_dqn.config import Config
 from ps_dqn.coordinator.keeping.history import History
 from ps_dqn.coordinator.reporting import sparsity
@@ -149,11 +150,12 @@ def save(
     checkpoints: Checkpoints,
     network: QNetwork,
     disk: Disk,
+    say: Callable[[str], None],
 ) -> list[str]:
     """Writes the summary, the best network as a Keras model and the learning curve.
 
     Returns:
-        What could not be written, for people.
+        What could not be written, for people; of the learning curve they are told here.
     """
     title = f"{summary['env_id']}, seed {summary['seed']}"
     writes: dict[str, Callable[[], object]] = {
@@ -168,7 +170,12 @@ def save(
                 why = disk.write_last(name, write)
             except UsageError as error:  # the best checkpoint is damaged
                 why = str(error)
-        if why:
+            except Exception as error:  # of Keras or Matplotlib, which a user's settings may break
+                traceback.print_exception(error)  # into the log
+                why = user_code.one_line(error)
+        if why and name == directory.CURVE:  # it can be drawn again, of metrics.csv
+            say(f"{name} could not be drawn ({why})")
+        elif why:
             errors.append(f"{name} could not be written ({why})")
     return errors
 

@@ -9,6 +9,7 @@ import pathlib
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from tensorflow.python.eager import context, executor
 
+from ps_dqn import user_code
 from ps_dqn.cluster.pulse import Heard
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.profiling import chrome, clocks, phases, picture, rows, timeline
@@ -94,18 +96,22 @@ class Timelines:
         own, total = timeline.record(), time.perf_counter()
         found = self._rows(own)
         parts = phases.phases(found, total - own.began)
+        path, drawn = (
+            self._folder / name for name in (directory.TIMELINE, directory.TIMELINE_PICTURE)
+        )
         try:
-            path = self._folder / directory.TIMELINE
             path.write_text(chrome.encode(found, parts, total - own.began))
             terminal.show(self._console, _table(parts))
             for row in found:
                 if row.note:
                     self._say(f"timeline: {row.task}: {row.note}")
-            drawn = self._folder / directory.TIMELINE_PICTURE
             picture.draw(drawn, found, total - own.began, self._folder.name)
             self._say(f"timeline: {drawn}; {path} opens at https://ui.perfetto.dev")
         except OSError as error:
             self._say(f"timeline: it cannot be written ({error.strerror or error})")
+        except Exception as error:  # of Matplotlib, which a user's settings may break
+            traceback.print_exception(error)  # into the log
+            self._say(f"timeline: {drawn} could not be drawn ({user_code.one_line(error)})")
 
     def _fetch(self, waiting: "queue.SimpleQueue[Task]") -> None:
         with context.executor_scope(executor.new_executor(enable_async=False)):

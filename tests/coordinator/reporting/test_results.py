@@ -15,6 +15,7 @@ from ps_dqn.networks import weights
 from ps_dqn.run import directory, disk
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.run.disk import Disk
+from ps_dqn.telemetry import learning_curve
 
 WHAT = {"env_id": "CartPole-v1", "seed": 0, "reason": "finished"}
 Save = Callable[..., list[str]]
@@ -30,9 +31,10 @@ def save(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Save:
     monkeypatch.setattr(weights, "save_model", lambda *_: None)
     said: list[str] = []
 
-    def run() -> list[str]:
+    def run(told: list[str] | None = None) -> list[str]:
         network: Any = None
-        errors = summary.save(tmp_path, WHAT, 1.0, held, network, Disk(said.append))
+        tell = ([] if told is None else told).append
+        errors = summary.save(tmp_path, WHAT, 1.0, held, network, Disk(said.append), tell)
         assert not said, "training does not go on"
         return errors
 
@@ -77,3 +79,20 @@ def test_a_damaged_best_checkpoint_is_said(save: Save, tmp_path: pathlib.Path) -
     [error] = save()
     assert error.startswith(f"best.keras could not be written (checkpoint {best} cannot be read")
     assert (tmp_path / directory.SUMMARY).exists()
+
+
+def test_what_libraries_make_of_a_users_settings_is_said(
+    save: Save, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("Failed to process string with tex\nbecause latex could not be found")
+
+    monkeypatch.setattr(learning_curve, "draw", fail)
+    told: list[str] = []
+    assert save(told) == []  # a picture does not decide the exit code
+    why = "RuntimeError: Failed to process string with tex because latex could not be found"
+    assert told == [f"learning_curve.png could not be drawn ({why})"]
+    assert "Traceback" in capsys.readouterr().err  # the log
+
+    monkeypatch.setattr(weights, "save_model", fail)
+    assert save() == [f"best.keras could not be written ({why})"]

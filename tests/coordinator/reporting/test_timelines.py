@@ -16,7 +16,7 @@ from support import processes as real
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.coordinator.reporting import timelines
 from ps_dqn.coordinator.reporting.timelines import Answer, Timelines
-from ps_dqn.profiling import timeline
+from ps_dqn.profiling import picture, timeline
 from ps_dqn.profiling.clocks import SAME, Offset
 from ps_dqn.profiling.timeline import Record, Timeline
 
@@ -156,6 +156,22 @@ def test_a_full_disk_is_a_line(tmp_path: pathlib.Path, own: Timeline) -> None:
     case = Case(tmp_path, own)
     case.timelines.leave()
     assert "timeline: it cannot be written (Is a directory)" in case.said
+
+
+def test_a_picture_that_cannot_be_drawn_is_a_line(
+    tmp_path: pathlib.Path,
+    own: Timeline,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no LaTeX")
+
+    monkeypatch.setattr(picture, "draw", fail)
+    case = Case(tmp_path, own)
+    assert case.left()["phases"]
+    assert "timeline.png could not be drawn (RuntimeError: no LaTeX)" in case.said
+    assert "Traceback" in capsys.readouterr().err  # the log
 
 
 def test_a_task_is_asked_by_way_of_its_process(coordinator: Any) -> None:
