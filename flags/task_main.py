@@ -9,7 +9,7 @@ from ps_dqn.cluster.health import HealthError
 from ps_dqn.cluster.server import PortError, check_port
 from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, experiment, place, tasks
 from ps_dqn.run import compile_cache, libraries
 
 libraries.set_up()
@@ -64,7 +64,7 @@ def run(
         return 0
     try:
         command_line.parse(values, argv)
-        spec, task = tasks.read_task(values, job)
+        spec, task = place.of_task(values, job)
         if has_tensorflow:
             compile_cache.use(values.compile_cache)
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:

@@ -5,10 +5,9 @@ import sys
 
 from absl import flags as absl_flags
 
-from ps_dqn.cluster import ordinal, ports
-from ps_dqn.cluster import spec as cluster_spec
-from ps_dqn.cluster.spec import ClusterSpec, ClusterSpecError, Placement, Task
-from ps_dqn.flags import counts, servers
+from ps_dqn.cluster import ports
+from ps_dqn.cluster.spec import ClusterSpecError, Placement
+from ps_dqn.flags import place, servers
 from ps_dqn.run import compile_cache
 
 KINDS = ("auto", "local", "in_process", "remote")
@@ -230,11 +229,7 @@ def read_placement(values: absl_flags.FlagValues, has_servers: bool = True) -> P
     if kind == "auto":
         kind = "remote" if tf_config or hosts_given else "local"
     if kind == "remote":
-        spec, task = _read_task(values, "chief", 0)
-        if task.job != "chief":
-            raise ClusterSpecError(
-                f"TF_CONFIG says this task is {task.job} {task.index}: the coordinator is the chief"
-            )
+        spec = place.of_coordinator(values)
     elif hosts_given:
         raise ClusterSpecError(
             f"--cluster={kind}: its tasks are on this machine, at addresses of its own; leave "
@@ -264,34 +259,3 @@ def read_placement(values: absl_flags.FlagValues, has_servers: bool = True) -> P
         values.restart,
         tuple(values.free_stateful_sets),
     )
-
-
-def read_task(values: absl_flags.FlagValues, job: str) -> tuple[ClusterSpec, Task]:
-    """A worker's or parameter server's place.
-
-    Raises:
-        ClusterSpecError: TF_CONFIG or the host flags cannot be used, or are another job's.
-    """
-    spec, task = _read_task(values, job, values.task_index)
-    if task.job != job:
-        raise ClusterSpecError(
-            f"TF_CONFIG says this task is {task.job} {task.index}, but this program is a {job} task"
-        )
-    return spec, task
-
-
-def _read_task(
-    values: absl_flags.FlagValues, job: str, index: int | None
-) -> tuple[ClusterSpec, Task]:
-    tf_config = os.environ.get("TF_CONFIG", "")
-    if tf_config:
-        return cluster_spec.from_tf_config(tf_config)
-    if not servers.hosts_given(values):
-        raise ClusterSpecError(
-            "no cluster is described: set TF_CONFIG, or --chief_host, --ps_hosts and --worker_hosts"
-        )
-    ps, workers, replay, actors = counts.of_all(values)
-    if index is None:
-        index = ordinal.find() if job != "chief" and counts.are_numbered(values, job) else 0
-    whose = Task(job, index), replay, actors
-    return cluster_spec.from_hosts(values.chief_host, ps, workers, *whose)

@@ -7,7 +7,7 @@ from support.command_lines import parsed
 
 from ps_dqn.cluster.spec import ClusterSpecError, Task
 from ps_dqn.errors import UsageError
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, experiment, place, tasks
 
 REMOTE = ("--chief_host=a:1", "--ps_hosts=b:1", "--worker_hosts=c:1,d:1,e:1")
 APEX, SEED = "--topology=apex", "--topology=seed"
@@ -97,7 +97,7 @@ def test_an_actor_finds_its_place_without_the_experiment(monkeypatch: pytest.Mon
     experiment.define_num_actors(values)
     words = ("--worker_hosts=c-{}:1", "--num_workers=2", "--actor_hosts=f-{}:1", "--num_actors=3")
     command_line.parse(values, ["worker", *SERVERS, *words])
-    spec, task = tasks.read_task(values, "worker")
+    spec, task = place.of_task(values, "worker")
     assert spec.workers == WORKERS
     assert task == Task("worker", 3)
 

@@ -16,7 +16,7 @@ from support.manifests import EVERYTHING, FOLDERS, Object, Pods, of_kind, pods, 
 
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.config import checks
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, experiment, place, tasks
 
 CLUSTER_ROLES = {"coordinator": "chief", "parameter-server": "ps", "worker": "worker"}
 
@@ -88,7 +88,7 @@ def _read_task(
         command_line.parse(values, words)
         if each.role == "coordinator":
             return tasks.read_placement(values).spec, Task("chief", 0)
-        return tasks.read_task(values, CLUSTER_ROLES[each.role])
+        return place.of_task(values, CLUSTER_ROLES[each.role])
 
 
 @pytest.mark.parametrize("name", [each for each in EVERYTHING if "tls" not in each])

@@ -14,7 +14,7 @@ from support.manifests import Object, of_kind, pods_of
 
 from ps_dqn import __version__, launch
 from ps_dqn.cluster.spec import Task
-from ps_dqn.flags import command_line, experiment, tasks
+from ps_dqn.flags import command_line, experiment, place, tasks
 
 JOBS = {"coordinator": "chief", "parameter-server": "ps", "worker": "worker"}
 # Who opens connections to whom, whatever the topology.
@@ -136,7 +136,7 @@ def test_every_task_sees_the_same_cluster_and_its_own_place_in_it(
             if job == "chief":
                 specs.add(tasks.read_placement(flags).spec)
                 continue
-            spec, task = tasks.read_task(flags, job)
+            spec, task = place.of_task(flags, job)
             assert task == Task(job, index)
             specs.add(spec)
     [spec] = specs
