@@ -1,10 +1,11 @@
 """Who is in the cluster and which of them this process is: TF_CONFIG or flags, validated."""
 
 import collections
+import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 JOBS = ("chief", "ps", "replay", "worker", "actor")
@@ -188,14 +189,24 @@ def from_tf_config(text: str) -> tuple[ClusterSpec, Task]:
             raise ClusterSpecError(f"TF_CONFIG: job {job!r} must be a list of addresses")
     if len(jobs.get("chief", [])) > 1:
         raise ClusterSpecError("TF_CONFIG: only one chief can coordinate a cluster")
-    spec = ClusterSpec(
-        next(iter(jobs.get("chief", [])), ""),
-        tuple(jobs.get("ps", [])),
-        tuple(jobs.get("worker", [])),
-        tuple(jobs.get("replay", [])),
-        tuple(jobs.get("actor", [])),
-    )
+    with _in_tf_config():
+        spec = ClusterSpec(
+            next(iter(jobs.get("chief", [])), ""),
+            tuple(jobs.get("ps", [])),
+            tuple(jobs.get("worker", [])),
+            tuple(jobs.get("replay", [])),
+            tuple(jobs.get("actor", [])),
+        )
     return spec, _task_of(config, spec)
+
+
+@contextlib.contextmanager
+def _in_tf_config() -> Iterator[None]:
+    """What is refused in the block is said to come from there."""
+    try:
+        yield
+    except ClusterSpecError as error:
+        raise ClusterSpecError(f"TF_CONFIG: {error}") from None
 
 
 # In an address: the number of each of a job's tasks.
@@ -254,7 +265,8 @@ def _task_of(config: dict, spec: ClusterSpec) -> Task:
     if isinstance(index, bool) or not (isinstance(index, int) or _is_number(index)):
         raise ClusterSpecError(f"TF_CONFIG: task index {index!r} must be a whole number")
     task = Task(str(given["type"]), int(index))
-    spec.check_task(task)
+    with _in_tf_config():
+        spec.check_task(task)
     return task
 
 

@@ -16,11 +16,17 @@ def of_coordinator(values: absl_flags.FlagValues) -> ClusterSpec:
     Raises:
         ClusterSpecError: TF_CONFIG or the host flags cannot be used, or are another job's.
     """
-    spec, task = _read(values, "chief", 0)
-    if task.job != "chief":
-        raise ClusterSpecError(
-            f"TF_CONFIG says this task is {task.job} {task.index}: the coordinator is the chief"
-        )
+    try:
+        spec, task = _read(values, "chief", 0)
+        if task.job != "chief":
+            raise ClusterSpecError(
+                f"TF_CONFIG says this task is {task.job} {task.index}: the coordinator is the chief"
+            )
+    except ClusterSpecError as error:
+        if not os.environ.get("TF_CONFIG") or values.cluster != "auto":
+            raise
+        # It may be left of another project.
+        raise ClusterSpecError(f"{error}; unset TF_CONFIG to train on this machine") from None
     return spec
 
 

@@ -251,3 +251,25 @@ def test_no_ordinal(environment: dict[str, str], host_name: str, says: str) -> N
 def test_a_numbered_address_must_be_the_only_one() -> None:
     with pytest.raises(ClusterSpecError, match=r"w-\{\}:1,x:1: an address with \{\} stands for"):
         numbered(["w-{}:1", "x:1"], 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "TF_CONFIG is not JSON"),
+        ('{"cluster": {"worker": ["w:1"]}}', "TF_CONFIG: no chief in the cluster"),
+        (tf_config("worker"), "TF_CONFIG says this task is worker 0: the coordinator is"),
+        (tf_config("evaluator"), "TF_CONFIG says this task is evaluator 0: the coordinator is"),
+        (tf_config("chief", 1), "TF_CONFIG: task index 1 is out of range"),
+    ],
+)
+def test_a_tf_config_of_another_project_is_to_be_unset(
+    monkeypatch: pytest.MonkeyPatch, text: str, says: str
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ClusterSpecError, match=re.escape(says)) as caught:
+        tasks.read_placement(parsed())
+    assert str(caught.value).endswith("; unset TF_CONFIG to train on this machine")
+    with pytest.raises(ClusterSpecError, match=re.escape(says)) as caught:
+        tasks.read_placement(parsed("--cluster=remote"))
+    assert "unset" not in str(caught.value)

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
-from support.command_lines import only_error, tf_config
+from support.command_lines import only_error
 
 from ps_dqn.coordinator import __main__ as coordinator
 from ps_dqn.run import directory
@@ -232,23 +232,6 @@ def test_bad_flags(refusal: Callable[..., str], words: list[str], says: str) -> 
 def test_combinations_that_work(refusal: Callable[..., str], words: list[str]) -> None:
     with pytest.raises(AssertionError, match="about to start"):
         refusal(*words)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("{", "TF_CONFIG is not JSON"),
-        (tf_config("worker"), "TF_CONFIG says this task is worker 0: the coordinator is"),
-        (tf_config("evaluator"), "TF_CONFIG says this task is evaluator 0: the coordinator is"),
-        (tf_config("chief", 1), "task index 1 is out of range"),
-    ],
-)
-def test_bad_tf_config(
-    refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch, text: str, says: str
-) -> None:
-    monkeypatch.setenv("TF_CONFIG", text)
-
-    assert says in refusal()
 
 
 @pytest.mark.parametrize("folder", ["file/run", "file"])
