@@ -243,7 +243,7 @@ class LocalCluster:
     def last_words(self, task: Task) -> str:
         """The end of a task's log."""
         log = self._log(task)
-        text = log.read_text(errors="replace") if log.exists() else ""
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         lines = text.splitlines()[-TAIL_LINES:]
         if not lines:
             return f"its log {log} is empty"

@@ -70,8 +70,8 @@ def _request(name: str) -> tuple[urllib.request.Request, urllib.request.OpenerDi
     host = f"[{host}]" if ":" in host else host
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
-        token = (ACCOUNT / "token").read_text().strip()
-        namespace = (ACCOUNT / "namespace").read_text().strip()
+        token = (ACCOUNT / "token").read_text(encoding="utf-8").strip()
+        namespace = (ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
         trusted = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
     except OSError as error:
         raise ApiError(f"this pod has no service account's token ({error})") from None

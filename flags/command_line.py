@@ -1,6 +1,7 @@
 """How a command line is read: parsing, help by topic, and one line for each mistake."""
 
 import contextlib
+import io
 import os
 import pathlib
 import sys
@@ -43,14 +44,15 @@ class UnknownFlagError(absl_flags.UnrecognizedFlagError):
 
 
 class _Flags(absl_flags.FlagValues):
-    """Knows presets; refuses flagfiles that absl would wait for, read without end or not decode."""
+    """Knows presets; reads flagfiles itself.
+
+    Absl would wait for some, read others without end, and take their text for the locale's.
+    """
 
     def read_flags_from_files(self, argv: Sequence[str], force_gnu: bool = True) -> list[str]:
         """All flags of a command line, with those of its flagfiles and presets, in their order."""
         argv = _with_presets_named(argv) if "preset" in self else argv
-        for name in _values_of("flagfile", argv):
-            _check_flagfile(pathlib.Path(name).expanduser(), [])
-        words = list(super().read_flags_from_files(argv, force_gnu))
+        words = list(super().read_flags_from_files(_with_files_read(argv, []), force_gnu))
         if "preset" not in self:
             return words
         env_id = [self["env_id"].default, *_values_of("env_id", words)][-1]
@@ -171,21 +173,35 @@ def _values_of(flag: str, words: Sequence[str]) -> list[str]:
 
 def _with_presets_named(argv: Sequence[str]) -> list[str]:
     """The same, with presets by their names where it has their flagfiles."""
-    words = list(argv)
-    for i, word in enumerate(words):
+
+    def named(flagfile: str) -> list[str]:
+        found = preset.name_of(flagfile)
+        return [f"--preset={found}" if found else f"--flagfile={flagfile}"]
+
+    return _replaced(argv, named)
+
+
+def _with_files_read(words: Sequence[str], including: Sequence[pathlib.Path]) -> list[str]:
+    """The same, with the flags of its flagfiles in their places; see `_flags_in`."""
+    return _replaced(words, lambda name: _flags_in(pathlib.Path(name).expanduser(), including))
+
+
+def _replaced(words: Sequence[str], of_file: Callable[[str], list[str]]) -> list[str]:
+    """The same, with what is made of a flagfile's name in the place of each."""
+    found, left = [], iter(words)
+    for word in left:
         name, equals, value = word.partition("=")
-        if name in ("--flagfile", "-flagfile"):
-            at = i if equals else i + 1
-            found = preset.name_of(value if equals else "".join(words[at : at + 1]))
-            words[i : at + 1] = [f"--preset={found}"] if found else words[i : at + 1]
-    return words
+        is_file = name in ("--flagfile", "-flagfile")
+        value = next(left, "") if is_file and not equals else value
+        found += of_file(value) if is_file and value else [word]
+    return found
 
 
-def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
-    """Refuses a file, or one that it includes.
+def _flags_in(path: pathlib.Path, including: Sequence[pathlib.Path]) -> list[str]:
+    """The flags of a file, with those of the files that it includes.
 
     Raises:
-        absl.flags.Error: with the file's name.
+        absl.flags.Error: it cannot be read, or one of those cannot; with the file's name.
     """
     if path in including:
         raise absl_flags.Error(f"--flagfile={path}: includes itself")
@@ -199,12 +215,12 @@ def _check_flagfile(path: pathlib.Path, including: list[pathlib.Path]) -> None:
     if len(content) > LARGEST_FLAGFILE:
         raise absl_flags.Error(f"--flagfile={path}: is above {LARGEST_FLAGFILE:,} bytes")
     try:
-        lines = content.decode().splitlines()
+        lines = [line.strip() for line in io.StringIO(content.decode(), newline=None)]
     except UnicodeDecodeError as error:
         raise absl_flags.Error(
             f"--flagfile={path}: is not text in UTF-8 ({error.reason})"
         ) from None
-    if not any(line.strip() and not line.strip().startswith(("#", "//")) for line in lines):
+    flags = [line for line in lines if line and not line.startswith(("#", "//"))]
+    if not flags:
         raise absl_flags.Error(f"--flagfile={path}: has no flag in it")
-    for name in _values_of("flagfile", lines):
-        _check_flagfile(pathlib.Path(name).expanduser(), [*including, path])
+    return _with_files_read(flags, [*including, path])

@@ -37,7 +37,7 @@ def is_problem(name: str) -> bool:
 
 def summary(name: str) -> str:
     """What a preset's file says of itself first."""
-    first = (PRESETS / f"{name}.flags").read_text().splitlines()[0]
+    first = (PRESETS / f"{name}.flags").read_text(encoding="utf-8").splitlines()[0]
     return first.removeprefix("# ")
 
 
@@ -100,7 +100,7 @@ def words(names: Sequence[str], said: Sequence[str]) -> list[str]:
 
 def _read(path: pathlib.Path) -> dict[str, str]:
     """The flags of a file, each as it is written, by name; none where there is no file."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     flags = [line.strip() for line in lines if line.startswith("--")]
     return {line.partition("=")[0].removeprefix("--"): line for line in flags}
 

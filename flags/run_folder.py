@@ -98,7 +98,7 @@ def check_goes_on(folder: pathlib.Path, flagfile: str) -> None:
     Raises:
         UsageError: with the flag, and what it was.
     """
-    before = _by_name((folder / directory.FLAGFILE).read_text(errors="replace"))
+    before = _by_name((folder / directory.FLAGFILE).read_text(encoding="utf-8", errors="replace"))
     for name, value in _by_name(flagfile).items():
         if name in KEPT and _plain(before.get(name, value)) != _plain(value):
             raise UsageError(

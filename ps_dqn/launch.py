@@ -89,7 +89,7 @@ def _resize(place: Place, values: absl_flags.FlagValues) -> None:
     launched_tasks.check_count(values, "workers")
     run, workers = running.read(place), values.workers
     control.check_resizable(run, workers)
-    with tempfile.NamedTemporaryFile("w", suffix=".flags") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".flags", encoding="utf-8") as file:
         file.write(run.experiment)
         file.flush()
         launched.read_experiment([f"--flagfile={file.name}"], workers, f"--workers={workers}: ")

@@ -88,7 +88,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
     from ps_dqn.environments.guard import FORMAT, NOT_KEPT  # not for --help
 
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise ValueError(f"its format is {content['format']}, not {FORMAT}")
         episodes = content["episodes"]

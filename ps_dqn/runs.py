@@ -70,7 +70,7 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
     """
     from ps_dqn.telemetry import measured
 
-    text = (folder / directory.FLAGFILE).read_text(errors="replace")
+    text = (folder / directory.FLAGFILE).read_text(encoding="utf-8", errors="replace")
     settings = measured.settings(text.splitlines())
     ended = ""
     try:

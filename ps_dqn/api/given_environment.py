@@ -47,7 +47,7 @@ class GivenEnvironment(NamedTuple):
         with disk.beside(data) as temporary:
             temporary.write_bytes(self.pickled)
         with disk.beside(module) as temporary:
-            temporary.write_text(_SOURCE.format(name=self.name))
+            temporary.write_text(_SOURCE.format(name=self.name), encoding="utf-8")
         return before
 
 

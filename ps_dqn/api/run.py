@@ -59,7 +59,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The content of summary.json; empty where the run goes on, or was killed."""
         path = self.directory / directory.SUMMARY
-        return dict(json.loads(path.read_text())) if path.exists() else {}
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
     @property
     def outcome(self) -> str:
@@ -81,7 +81,7 @@ class Run:
     def log(self) -> str:
         """The end of the coordinator's log, which has what is not for everybody to see."""
         path = self.directory / directory.LOGS / "coordinator.log"
-        text = path.read_text(errors="replace") if path.exists() else ""
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         return "\n".join(text.splitlines()[-TAIL_LINES:])
 
     def __repr__(self) -> str:

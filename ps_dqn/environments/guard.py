@@ -149,7 +149,7 @@ class Guard(Checked):
         said = f"an environment failed in {where} ({failure.kind}): {failure}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(content))
+            path.write_text(json.dumps(content), encoding="utf-8")
             if self._episodes:
                 said += f"\nto make it again: python -m ps_dqn.reproduce {path}"
             else:

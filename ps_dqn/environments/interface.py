@@ -159,7 +159,7 @@ def write(folder: pathlib.Path, interface: Interface) -> None:
     """
     try:
         with disk.beside(folder / FILE) as temporary:
-            temporary.write_text(interface.to_json())
+            temporary.write_text(interface.to_json(), encoding="utf-8")
     except OSError as error:
         raise not_written(folder, error) from None
 
@@ -172,7 +172,7 @@ def read(folder: pathlib.Path) -> Interface | None:
     """
     path = folder / FILE
     try:
-        return Interface.from_dict(json.loads(path.read_text()))
+        return Interface.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (OSError, KeyError, TypeError, ValueError) as error:

@@ -145,7 +145,7 @@ def append(folder: pathlib.Path, score: Score) -> None:
     """Adds a row to the run's table of scores."""
     path = folder / directory.EVALUATIONS
     is_new = not path.exists()
-    with path.open("a", newline="") as file:
+    with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if is_new:
             writer.writeheader()

@@ -57,7 +57,7 @@ def describe(
 def write(folder: pathlib.Path, values: dict[str, Any]) -> pathlib.Path:
     """Writes them into the folder of the files."""
     path = folder / FILE
-    path.write_text(json.dumps(values, indent=2, allow_nan=False) + "\n")
+    path.write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return path
 
 

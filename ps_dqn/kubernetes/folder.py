@@ -53,7 +53,7 @@ def write(run: Launch, folder: pathlib.Path) -> None:
     for name in (MANIFESTS, PATCHES):
         shutil.rmtree(folder / name, ignore_errors=True)
     (folder / MANIFESTS).mkdir()
-    (folder / MANIFESTS / README).write_text(NOTE)
+    (folder / MANIFESTS / README).write_text(NOTE, encoding="utf-8")
     for name in overlay.folders(run):
         shutil.copytree(
             SOURCE / name,

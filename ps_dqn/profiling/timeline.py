@@ -138,7 +138,8 @@ def process_began() -> float:
     Linux knows it to a hundredth of a second; elsewhere it is when this module was imported.
     """
     with contextlib.suppress(OSError, AttributeError, IndexError, ValueError):
-        fields = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        text = pathlib.Path("/proc/self/stat").read_text(encoding="utf-8")
+        fields = text.rpartition(")")[2].split()
         since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot
         return time.perf_counter() - age

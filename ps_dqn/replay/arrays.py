@@ -110,7 +110,7 @@ class Arrays:
     def _read_layout(self, folder: pathlib.Path) -> tuple[dict[str, Any], str]:
         """The arrays that can be used, and what is wrong if something but those is there."""
         try:
-            layout = json.loads((folder / LAYOUT).read_text())
+            layout = json.loads((folder / LAYOUT).read_text(encoding="utf-8"))
             recorded = layout["columns"]
             if layout["format"] != FORMAT:
                 return {}, f"holds a replay of another format ({layout['format']}, now {FORMAT})"
@@ -130,7 +130,7 @@ class Arrays:
     def _write_layout(self, folder: pathlib.Path) -> None:
         layout = {"format": FORMAT, "signature": self._signature, "columns": self._recorded}
         temporary = folder / f"{LAYOUT}.tmp"
-        temporary.write_text(json.dumps(layout, indent=2) + "\n")
+        temporary.write_text(json.dumps(layout, indent=2) + "\n", encoding="utf-8")
         os.replace(temporary, folder / LAYOUT)
 
 

@@ -92,7 +92,7 @@ def available(root: pathlib.Path = pathlib.Path("/"), machine_bytes: int | None 
 
 def _container_limits(root: pathlib.Path) -> list[int]:
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:  # no control groups here
         return []
     mount = root / "sys/fs/cgroup"
@@ -118,7 +118,7 @@ def _limits(mount: pathlib.Path, path: str, name: str) -> list[int]:
             break
         # A file that cannot be seen from here, or the word "max", is no limit.
         with contextlib.suppress(OSError, ValueError):
-            found.append(int((folder / name).read_text()))
+            found.append(int((folder / name).read_text(encoding="utf-8")))
     return found
 
 

@@ -49,7 +49,7 @@ def layout_of(folder: pathlib.Path) -> Layout:
         UsageError: it is no replay of this version.
     """
     try:
-        found = json.loads((folder / LAYOUT).read_text())
+        found = json.loads((folder / LAYOUT).read_text(encoding="utf-8"))
         signature = found["signature"]
         if found["format"] != FORMAT:
             raise UsageError(f"{folder}: is of another format ({found['format']}, now {FORMAT})")

@@ -216,7 +216,7 @@ def _tensorflow() -> str:
 def _processor() -> str:
     """Its model and instructions: code for another one may crash."""
     with contextlib.suppress(OSError):
-        first = CPUINFO.read_text().partition("\n\n")[0]
+        first = CPUINFO.read_text(encoding="utf-8").partition("\n\n")[0]
         names = ("model name", "flags", "Features")
         found = [line for line in first.splitlines() if line.startswith(names)]
         if found:

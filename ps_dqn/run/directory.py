@@ -67,7 +67,8 @@ def check_free(path: pathlib.Path) -> None:
             f"--run_dir={path}: has {' and '.join(there)}, and is no run's folder: say another"
         )
     flagfile = path / FLAGFILE
-    if flagfile.exists() and flagfile.read_text(errors="replace").startswith(DISTILLED):
+    text = flagfile.read_text(encoding="utf-8", errors="replace") if flagfile.exists() else ""
+    if text.startswith(DISTILLED):
         raise UsageError(
             f"--run_dir={path}: is the folder of a student, from which a training cannot go on: "
             f"say another"
@@ -126,14 +127,14 @@ def write_flags(path: pathlib.Path, text: str) -> None:
     """
     try:
         with disk.beside(path / FLAGFILE) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
     except OSError as error:
         raise not_written(path, error) from None
 
 
 def read_presets(path: pathlib.Path) -> str:
     """The names of the presets that a run was begun with, comma separated; or no text."""
-    lines = (path / FLAGFILE).read_text(errors="replace").splitlines()
+    lines = (path / FLAGFILE).read_text(encoding="utf-8", errors="replace").splitlines()
     return next(
         (line.removeprefix(BEGAN_WITH) for line in lines if line.startswith(BEGAN_WITH)), ""
     )
@@ -157,7 +158,7 @@ def remove(path: pathlib.Path) -> None:
 def identity(path: pathlib.Path) -> str:
     """The name of the run that the folder is of, the same whenever it is resumed; or no text."""
     file = path / IDENTITY
-    return file.read_text().strip() if file.exists() else ""
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 def new_identity(path: pathlib.Path) -> str:
@@ -167,7 +168,7 @@ def new_identity(path: pathlib.Path) -> str:
     workers kept is removed: it is of other parameters, and maybe of another environment.
     """
     shutil.rmtree(path / WORKER_FILES, ignore_errors=True)
-    (path / IDENTITY).write_text(secrets.token_hex(8) + "\n")
+    (path / IDENTITY).write_text(secrets.token_hex(8) + "\n", encoding="utf-8")
     return identity(path)
 
 
@@ -232,21 +233,21 @@ def read_table(path: pathlib.Path) -> list[dict[str, str]]:
     """The rows of a CSV file; none where there is no such file."""
     if not path.exists():
         return []
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
     """Writes `summary.json`; numbers that are not finite become null."""
     with disk.beside(path / SUMMARY) as temporary:
-        temporary.write_text(json.dumps(_finite(summary), indent=2) + "\n")
+        temporary.write_text(json.dumps(_finite(summary), indent=2) + "\n", encoding="utf-8")
 
 
 def has_ended(path: pathlib.Path) -> bool:
     """Whether a run has reached its end, rather than been stopped on the way."""
     summary = path / SUMMARY
     with contextlib.suppress(OSError, ValueError):  # there is none, or it is being written
-        return bool(json.loads(summary.read_text())["reason"] != signals.STOPPED)
+        return bool(json.loads(summary.read_text(encoding="utf-8"))["reason"] != signals.STOPPED)
     return False
 
 

@@ -38,7 +38,7 @@ def hold(folder: pathlib.Path, flag: str = "--run_dir") -> bool:
     path = (folder / LOCK).resolve()
     if path in _held:
         return False
-    file = path.open("a+")
+    file = path.open("a+", encoding="utf-8")
     deadline, said = time.monotonic() + OTHERS_SECONDS, False
     while not _try(file):
         file.seek(0)
@@ -69,7 +69,7 @@ def may_be_held(folder: pathlib.Path) -> bool:
     if path in _held:  # to open and close the file here would let go of it
         return True
     try:
-        holder = _Holder.read(path.read_text())
+        holder = _Holder.read(path.read_text(encoding="utf-8"))
         # Another container of the same machine has numbers of its own for its processes.
         if holder is None or holder.host != socket.gethostname():
             return holder is not None
@@ -89,7 +89,7 @@ def boot() -> str:
     A name says little: all coordinators of Kubernetes have the same.
     """
     with contextlib.suppress(OSError):
-        return _BOOT.read_text().strip()
+        return _BOOT.read_text(encoding="utf-8").strip()
     return socket.gethostname()
 
 

@@ -58,8 +58,9 @@ def commit_of(root: pathlib.Path) -> str:
     with contextlib.suppress(OSError, ValueError):
         git = root / ".git"
         if git.is_file():  # of a further work tree
-            git = (root / git.read_text().strip().removeprefix("gitdir: ")).resolve()
-        head = (git / "HEAD").read_text().strip()
+            pointer = git.read_text(encoding="utf-8").strip()
+            git = (root / pointer.removeprefix("gitdir: ")).resolve()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
         if not head.startswith("ref: "):
             return head
         return _read_ref(git, head.removeprefix("ref: "))
@@ -68,11 +69,11 @@ def commit_of(root: pathlib.Path) -> str:
 
 def _read_ref(git: pathlib.Path, name: str) -> str:
     common = git / "commondir"
-    shared = git / common.read_text().strip() if common.exists() else git
+    shared = git / common.read_text(encoding="utf-8").strip() if common.exists() else git
     for folder in (git, shared):
         if (folder / name).exists():
-            return (folder / name).read_text().strip()
-    packed = (shared / "packed-refs").read_text().splitlines()
+            return (folder / name).read_text(encoding="utf-8").strip()
+    packed = (shared / "packed-refs").read_text(encoding="utf-8").splitlines()
     return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
 
 

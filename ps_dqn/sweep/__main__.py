@@ -223,7 +223,7 @@ def _keep_plan(folder: pathlib.Path, values: absl_flags.FlagValues, common: str)
     }
     path = folder / PLAN
     if path.exists():
-        before = json.loads(path.read_text())
+        before = json.loads(path.read_text(encoding="utf-8"))
         for name, value in plan.items():
             if before.get(name) != value:
                 what = "flags of the experiment" if name == "common" else f"--{name}"
@@ -231,8 +231,8 @@ def _keep_plan(folder: pathlib.Path, values: absl_flags.FlagValues, common: str)
                     f"--output={folder}: has a sweep with other {what}; say another folder, or "
                     f"what {path} says"
                 )
-    path.write_text(json.dumps(plan, indent=2) + "\n")
-    (folder / COMMON).write_text(common)
+    path.write_text(json.dumps(plan, indent=2) + "\n", encoding="utf-8")
+    (folder / COMMON).write_text(common, encoding="utf-8")
 
 
 def _jobs(values: absl_flags.FlagValues, workers: int) -> int:

@@ -30,7 +30,7 @@ def show(console: Console, sweep: Sweep, folder: pathlib.Path, metric: str) -> N
     groups = comparing.groups([trial.folder for trial in sweep.ended], metric)
     table = comparing.table(groups, metric)
     scores.show(console, table, metric)
-    with (folder / TABLE).open("w", newline="") as file:
+    with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
         scores.write(table, file)
     comparing.draw(groups, _AXES, metric, folder / PICTURE)
     terminal.say(console, f"everything is in {folder}: {PICTURE}, {TABLE}, a folder for each run")

@@ -58,7 +58,7 @@ class Measured:
 def read(path: pathlib.Path) -> Measured:
     """Reads a run's folder; what is not there yet is empty."""
     flagfile = path / directory.FLAGFILE
-    text = flagfile.read_text() if flagfile.exists() else ""
+    text = flagfile.read_text(encoding="utf-8") if flagfile.exists() else ""
     return Measured(path, settings(text.splitlines()), rows(path), _summary(path))
 
 
@@ -90,6 +90,6 @@ def settings(lines: Iterable[str]) -> dict[str, str]:
 
 def _summary(path: pathlib.Path) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError):  # there is none, or it is being written
-        content = json.loads((path / directory.SUMMARY).read_text())
+        content = json.loads((path / directory.SUMMARY).read_text(encoding="utf-8"))
         return content if "reason" in content else None
     return None

@@ -73,11 +73,11 @@ def _largest() -> int:
 def of_process(pid: int) -> int:
     """Bytes of one process; 0 where it is gone, or the system does not say."""
     with contextlib.suppress(OSError):
-        for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text(encoding="utf-8").splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     with contextlib.suppress(OSError):
-        resident = (_PROC / str(pid) / "statm").read_text().split()[1]
+        resident = (_PROC / str(pid) / "statm").read_text(encoding="utf-8").split()[1]
         return int(resident) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
@@ -88,5 +88,5 @@ def family(pid: int) -> Iterator[int]:
     # Unlike pathlib's, this one passes over folders that are gone when it comes to them.
     for children in glob.iglob(f"{_PROC}/{pid}/task/*/children"):
         with contextlib.suppress(OSError):
-            for child in pathlib.Path(children).read_text().split():
+            for child in pathlib.Path(children).read_text(encoding="utf-8").split():
                 yield from family(int(child))

@@ -2,10 +2,13 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from absl import flags as absl_flags
 from support.command_lines import parsed
+from support.programs import environment_of_python
 
 from ps_dqn.flags import command_line
 
@@ -64,6 +67,30 @@ def test_twice_and_commented_out_is_well(tmp_path: pathlib.Path) -> None:
     (tmp_path / "first.flags").write_text(f"--flagfile={tmp_path}/deep.flags\n# --flagfile=gone\n")
     words = [f"--flagfile={tmp_path}/{name}.flags" for name in ("first", "deep")]
     assert parsed(*words).gamma == 0.25
+
+
+def test_its_text_is_utf_8_whatever_the_locale(tmp_path: pathlib.Path) -> None:
+    deep = "# naïve\n--env_id=Größe-v1\n\n//\n--gamma=0.25"
+    (tmp_path / "deep.flags").write_text(deep, encoding="utf-8", newline="\r\n")
+    (tmp_path / "first.flags").write_text("--flagfile=deep.flags\n")
+    program = (
+        "from support.command_lines import parsed; found = parsed('--flagfile', 'first.flags'); "
+        "print(ascii(found.env_id), found.gamma)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={
+            **environment_of_python(),
+            "LC_ALL": "C",
+            "PYTHONUTF8": "0",
+            "PYTHONCOERCECLOCALE": "0",
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.stdout, ran.stderr) == ("'Gr\\xf6\\xdfe-v1' 0.25\n", "")
 
 
 def parsed_file(content: bytes) -> bool:

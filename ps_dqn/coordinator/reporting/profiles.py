@@ -209,7 +209,7 @@ class Profiles:
             path = self._folder / directory.PROFILE / f"{name}.pstats"
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(calls)
-            path.with_suffix(".txt").write_text(python.table(path, piece.missed))
+            path.with_suffix(".txt").write_text(python.table(path, piece.missed), encoding="utf-8")
             self._num_python += 1
 
     def _note(self, name: str, note: str) -> None:

@@ -100,7 +100,7 @@ class Timelines:
             self._folder / name for name in (directory.TIMELINE, directory.TIMELINE_PICTURE)
         )
         try:
-            path.write_text(chrome.encode(found, parts, total - own.began))
+            path.write_text(chrome.encode(found, parts, total - own.began), encoding="utf-8")
             terminal.show(self._console, _table(parts))
             for row in found:
                 if row.note:
