@@ -10,14 +10,16 @@ from typing import NoReturn
 
 from absl import flags as absl_flags
 
+from ps_dqn.cluster import streams
 from ps_dqn.flags import naming, preset
 from ps_dqn.flags.help_text import asks_for_help, print_help, show
 from ps_dqn.flags.preset import PRESETS
-from ps_dqn.run.signals import INTERRUPTED, WRONG_USAGE
+from ps_dqn.run.signals import FAILED, INTERRUPTED, WRONG_USAGE
 
 __all__ = [
     "PRESETS",
     "UnknownFlagError",
+    "answer",
     "as_flagfile",
     "asks_for_help",
     "new_flags",
@@ -146,19 +148,37 @@ def run_main(main: Callable[[Sequence[str]], int]) -> NoReturn:
 
     TensorFlow's destructors may wait for tasks that are gone, so none is run.
     """
+    streams.begin()
+    code = 0
     try:
         code = main(sys.argv)
+        sys.stdout.flush()
     except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
+        code = leaving.code if isinstance(leaving.code, int) else FAILED
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except streams.NoReaderError:
+        pass  # they have read what they wanted
+    except streams.OutputError as error:
+        print(f"error: standard output: cannot be written ({error.strerror})", file=sys.stderr)
+        code = FAILED
     except Exception:
         sys.excepthook(*sys.exc_info())
-        code = 1
+        code = FAILED
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):  # a log on a disk that is full
             stream.flush()
     os._exit(code)
+
+
+def answer(text: str) -> NoReturn:
+    """Prints a text and leaves, as a program does that has no more to say."""
+
+    def say(_: Sequence[str]) -> int:
+        show(text)
+        return 0
+
+    run_main(say)
 
 
 def _values_of(flag: str, words: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ import sys
 from typing import NamedTuple, NoReturn
 
 from ps_dqn import __version__
+from ps_dqn.cluster import streams
 from ps_dqn.flags import naming
 
 
@@ -45,6 +46,7 @@ PROGRAMS = (
 
 def main() -> NoReturn:
     """Runs the program that the command line's first word names; leaves with its exit code."""
+    streams.begin()
     try:
         _run()
     except KeyboardInterrupt:  # a program that has begun takes it itself
@@ -59,11 +61,9 @@ def _run() -> NoReturn:
     command = naming.this_program("python -m ps_dqn")
     first, *rest = sys.argv[1:] or ["--help"]
     if first in ("--help", "-h", "-help", "help"):
-        command_line.show(_help(command))
-        sys.exit(0)
+        command_line.answer(_help(command))
     if first == "--version":
-        print(f"ps-dqn {__version__}")
-        sys.exit(0)
+        command_line.answer(f"ps-dqn {__version__}")
     program = {each.word: each for each in PROGRAMS}.get(first)
     if program is None:
         command_line.refuse(_unknown(command, first))

@@ -40,7 +40,8 @@ def redirect_to(log: pathlib.Path) -> Console:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    terminal = _Terminal(open(os.dup(1), "wb", buffering=0), line_buffering=True)  # noqa: SIM115
+    raw = open(os.dup(1), "wb", buffering=0)  # noqa: SIM115 - as long as the process
+    terminal = _Terminal(raw, sys.stdout.encoding, "replace", line_buffering=True)
     descriptor, log = _opened(log)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

@@ -34,6 +34,21 @@ def test_a_mistake_of_ours_leaves_its_trace_in_the_log_and_a_line_on_the_termina
     assert running.lines == said_of(log)
 
 
+def test_letters_that_the_terminal_lacks_are_replaced(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    program = (
+        "import pathlib; from ps_dqn.run import terminal; "
+        f"console = terminal.redirect_to(pathlib.Path({str(tmp_path / 'log')!r})); "
+        r"terminal.say(console, 'steps \u2264 \udcff'); raise ValueError('\xd7')"
+    )
+    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    running = processes.start("-c", program, **ascii_alone)
+    assert running.ended() == 1
+    mistake = "stopped by a mistake in the program: ValueError: ?"
+    assert running.lines == ["steps ? ?", f"error: {mistake}; see {tmp_path / 'log'}"]
+
+
 def test_a_log_that_cannot_be_written_is_a_temporary_file(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
