@@ -50,7 +50,7 @@ class _Env:
     def __init__(self, content: dict[str, Any]):
         import gymnasium
 
-        from ps_dqn.environments import listed, named
+        from ps_dqn.environments import listed, masks, named
         from ps_dqn.environments.guard import Guard
 
         env: gymnasium.Env = gymnasium.make(
@@ -65,17 +65,18 @@ class _Env:
             content.get("branching", False),
         ):
             env = wrap(env)
-        self._guard = Guard(env, {}, "")
+        has_masks = content.get("has_masks", False)
+        self._guard = Guard(masks.wrap(env) if has_masks else env, content, "")
 
     def begin(self, seed: int | None) -> None:
         """Begins an episode."""
-        observation, _ = self._guard.env.reset(seed=seed)
-        self._guard.check(observation)
+        observation, info = self._guard.env.reset(seed=seed)
+        self._guard.check(observation, info)
 
     def act(self, action: int) -> None:
         """Acts once."""
-        observation, reward, *_ = self._guard.env.step(action)
-        self._guard.check(observation, reward)
+        observation, reward, _, _, info = self._guard.env.step(action)
+        self._guard.check(observation, info, reward)
 
 
 def _episodes(content: dict[str, Any]) -> list[tuple[int | None, list[int]]]:

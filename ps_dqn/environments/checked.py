@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from ps_dqn import user_code
-from ps_dqn.environments import parts
+from ps_dqn.environments import masks, parts
 from ps_dqn.errors import UsageError
 
 # What Gymnasium's interface wants of an environment.
@@ -29,12 +29,20 @@ class Failure(Exception):  # noqa: N818 - it is none of the program's
 
 
 class Checked(gymnasium.Wrapper):
-    """One environment, whose mistakes are raised in words."""
+    """One environment, whose mistakes are raised in words: in observations, rewards and masks."""
 
-    def __init__(self, env: gymnasium.Env):
-        """Goes around an environment."""
+    def __init__(self, env: gymnasium.Env, has_masks: bool = False):
+        """Goes around an environment.
+
+        Args:
+            env: it.
+            has_masks: masks in its infos, if there are any, are read.
+        """
         super().__init__(env)
         self._is_box = isinstance(env.observation_space, gymnasium.spaces.Box)
+        self._mask_size = 0  # they are not read
+        if has_masks and isinstance(env.action_space, gymnasium.spaces.Discrete):
+            self._mask_size = int(env.action_space.n)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -45,7 +53,7 @@ class Checked(gymnasium.Wrapper):
             UsageError: what it returns is malformed.
         """
         observation, info = _returned(RESET, 2, self.env.reset, seed=seed, options=options)
-        return self._unless_malformed(observation), info
+        return self._unless_malformed(observation, info), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Acts.
@@ -54,23 +62,29 @@ class Checked(gymnasium.Wrapper):
             UsageError: what it returns is malformed.
         """
         observation, reward, terminated, truncated, info = _returned(STEP, 5, self.env.step, action)
-        observation = self._unless_malformed(observation, reward)
+        observation = self._unless_malformed(observation, info, reward)
         return observation, reward, terminated, truncated, info
 
-    def _unless_malformed(self, observation: Any, reward: Any = 0.0) -> Any:
+    def _unless_malformed(self, observation: Any, info: dict[str, Any], reward: Any = 0.0) -> Any:
         try:
-            return self.check(observation, reward)
+            return self.check(observation, info, reward)
         except Failure as failure:
             if failure.kind == "malformed":  # numbers that are not finite may be a few
                 raise UsageError(str(failure)) from None
             return observation
 
-    def check(self, observation: Any, reward: Any = 0.0) -> Any:
+    def check(self, observation: Any, info: dict[str, Any], reward: Any = 0.0) -> Any:
         """The observation, if it is one; an array of the kept bytes or bits where it is a Box's.
 
         Raises:
-            Failure: it is none of the environment's space, or the reward is no finite number.
+            Failure: it is none of the environment's space, the reward is no finite number, or the
+                mask in the info is none of its actions.
         """
+        if self._mask_size and masks.KEY in info:
+            try:
+                masks.check(info[masks.KEY], self._mask_size)
+            except masks.MisfitError as error:
+                raise Failure("malformed", str(error)) from None
         if not _is_finite(reward):
             raise Failure("not_finite", f"the reward is {reward}")
         if self._is_box:

@@ -25,11 +25,17 @@ class Looks:
     rewards: list[float] = dataclasses.field(default_factory=list)  # of each step
 
 
-def look(env: VectorEnv, spec: EnvironmentSpec, looks: Looks) -> None:
+def look(env: VectorEnv, spec: EnvironmentSpec, looks: Looks, reads_masks: bool) -> None:
     """Makes the first steps.
 
+    Args:
+        env: that acts.
+        spec: of it; whether there are masks shows in a reset.
+        looks: what is seen goes there.
+        reads_masks: masks count, if there are any.
+
     Raises:
-        UsageError: nothing can be learned from any of them.
+        UsageError: nothing can be learned from any of them, or only steps say masks.
     """
     observations, infos = env.reset(seed=0)
     env.action_space.seed(0)
@@ -37,10 +43,13 @@ def look(env: VectorEnv, spec: EnvironmentSpec, looks: Looks) -> None:
     steps, wrong, begins = 0, collections.Counter[str](), False
     while len(looks.rewards) < STEPS_SEEN and time.perf_counter() - started < SECONDS_SEEN:
         looks.largest = max(looks.largest, _largest(spec, observations))
-        actions = masks.sample(env, infos, int(specification.actions_of(env).n))
+        shown = infos if spec.has_masks else {}
+        actions = masks.sample(env, shown, int(specification.actions_of(env).n))
         before = time.perf_counter()
         observations, rewards, terminated, truncated, infos = env.step(actions)
         looks.seconds = min(looks.seconds, time.perf_counter() - before)
+        if reads_masks and not spec.has_masks and masks.KEY in infos:
+            raise UsageError(masks.NOT_IN_RESET)
         looks.rewards.append(float(rewards[0]))
         if not begins:  # after an episode's end a step may be a reset
             steps += 1

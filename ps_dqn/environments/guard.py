@@ -53,10 +53,11 @@ class Guard(Checked):
 
         Args:
             env: it.
-            recipe: how to make another: `env_id`, `env_module`, `env_kwargs`, `env_wrappers`.
+            recipe: how to make another: `env_id`, `env_module`, `env_kwargs`, `env_wrappers`; and
+                `has_masks`, whether masks in its infos are read.
             folder: where failures are written down.
         """
-        super().__init__(env)
+        super().__init__(env, recipe.get("has_masks", False))
         overdue.goes_on(None)  # it is made; the next one may take as long
         self._recipe, self._folder = recipe, folder
         self._seeds = np.random.default_rng()
@@ -84,7 +85,7 @@ class Guard(Checked):
             overdue.goes_on(self._hung)
             try:
                 observation, info = self.env.reset(seed=seed, options=options)
-                self._observation = self.check(observation)
+                self._observation = self.check(observation, info)
                 return self._observation, info
             except user_code.FAILURES as error:
                 self._write_down(_failure_of(error), "reset")
@@ -104,7 +105,7 @@ class Guard(Checked):
         overdue.goes_on(self._hung)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
-            self._observation = self.check(observation, reward)
+            self._observation = self.check(observation, info, reward)
             return self._observation, float(reward), bool(terminated), bool(truncated), info
         except user_code.FAILURES as error:
             failure = _failure_of(error)

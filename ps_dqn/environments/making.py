@@ -1,7 +1,6 @@
 """Makes Gymnasium vectors with discrete actions, and says what a network must fit."""
 
 import contextlib
-import dataclasses
 import functools
 import json
 from collections.abc import Iterator
@@ -41,7 +40,10 @@ def describe(config: Environment) -> EnvironmentSpec:
         UsageError: it cannot be made, or a DQN cannot act in it.
     """
     with contextlib.closing(make_vector(config, 1)) as env:
-        return _looked_at(config, env)
+        spec = _looked_at(config, env)
+        with _first_steps(config):
+            masks.refuse_none(config, spec)
+        return spec
 
 
 def describe_and_look(config: Environment, is_strict: bool) -> tuple[EnvironmentSpec, Looks]:
@@ -59,7 +61,9 @@ def describe_and_look(config: Environment, is_strict: bool) -> tuple[Environment
         spec, looks = _looked_at(config, env), Looks()
         may_fail = contextlib.nullcontext() if is_strict else contextlib.suppress(Exception)
         with may_fail, _first_steps(config):
-            first_steps.look(env, spec, looks)
+            first_steps.look(env, spec, looks, config.action_masks != "off")
+        with _first_steps(config):  # which may have said masks
+            masks.refuse_none(config, spec)
         return spec, looks
 
 
@@ -77,37 +81,13 @@ def _first_steps(config: Environment) -> Iterator[None]:
         ) from error
 
 
-def with_masks(
-    config: Environment, spec: EnvironmentSpec, infos: dict[str, Any], num_envs: int
-) -> EnvironmentSpec:
-    """The same, and whether there are masks, which shows in a reset's infos.
-
-    Raises:
-        UsageError: there are none where they are wanted, or none that can be used.
-    """
-    if config.action_masks == "off":
-        return spec
-    if config.branching and masks.KEY in infos:
-        raise UsageError(
-            "it says which combinations of its actions it allows, and --branching chooses their "
-            "parts one by one: leave it out, or say --action_masks=off"
-        )
-    has_masks = masks.are_there(infos, num_envs, spec.num_actions)
-    if config.action_masks == "on" and not has_masks:
-        raise UsageError(
-            f"it does not say which actions it allows (--action_masks=on), neither in "
-            f"info['{masks.KEY}'] nor by a method {masks.METHOD}()"
-        )
-    return dataclasses.replace(spec, has_masks=has_masks)
-
-
 def _looked_at(config: Environment, env: VectorEnv) -> EnvironmentSpec:
     with _first_steps(config):
         observations, infos = env.reset(seed=0)
         spec = specification.of(env, config.branching)
         if not first_steps.are_finite(spec, observations):
             raise UsageError("its first observation is not finite in float32")
-        return with_masks(config, spec, infos, env.num_envs)
+        return masks.found(config, spec, infos, env.num_envs)
 
 
 def make_vector(
@@ -217,13 +197,14 @@ def _make(
     if needs_stacks:
         stack = functools.partial(FrameStackObservation, stack_size=config.frame_stack)
         wrappers.append(stack)
+    has_masks = config.action_masks != "off" and not config.branching
     if folder is None:
-        wrappers.insert(0, Checked)
+        wrappers.insert(0, functools.partial(Checked, has_masks=has_masks))
     else:
         recipe = {
             "env_id": config.env_id, "env_module": config.env_module, "env_kwargs": kwargs,
             "env_wrappers": config.env_wrappers, "action_bins": config.action_bins,
-            "branching": config.branching,
+            "branching": config.branching, "has_masks": has_masks,
         }  # fmt: skip
         wrappers.insert(0, functools.partial(Guard, recipe=recipe, folder=folder))
     if once:

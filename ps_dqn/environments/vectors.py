@@ -19,10 +19,11 @@ from ps_dqn.environments.guard import INFO
 _Returned = TypeVar("_Returned")
 
 _NONE = np.zeros(0, np.int64)
-# What a vector raises whose processes do not answer, or are gone.
+# What is raised where a vector's processes do not answer, or are gone, or its masks do not fit.
 _BROKEN: dict[str, tuple[type[BaseException], ...]] = {
     "hung": (multiprocessing.TimeoutError,),
     "vanished": (EOFError, ConnectionError),
+    "malformed": (masks.MisfitError,),
 }
 
 
@@ -122,7 +123,7 @@ class Environments:
         """Starts every environment anew, reproducibly."""
         self._reset_seeds = np.random.default_rng(seed)
         observations, infos = self._within_time(self._env.reset, seed=seed)
-        self.spec = making.with_masks(self._config, self.spec, infos, self.num_envs)
+        self.spec = masks.with_masks(self._config, self.spec, infos, self.num_envs)
         observations = self._stored(observations)
         self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)
@@ -140,6 +141,7 @@ class Environments:
         chosen = (actions + self._action_start).astype(self._action_dtype)
         try:
             observations, rewards, terminated, truncated, infos = self._step(chosen)
+            next_masks = self._masks(infos)
         except Exception as error:  # of all environments together: no guard was there
             return self._make_anew(actions, error)
         done = terminated | truncated
@@ -148,7 +150,7 @@ class Environments:
         failed_envs = self._take_failures(infos, observations, rewards, left, last)
         is_transition = ~(self._resetting | self._failed)
         final_envs = np.flatnonzero(done & ~self._failed)
-        final_observations, next_masks = observations[final_envs], self._masks(infos)
+        final_observations = observations[final_envs]
         final_masks = next_masks[final_envs]
         if self._mode == AutoresetMode.NEXT_STEP:
             self._resetting = done

@@ -58,7 +58,7 @@ def test_what_is_wrong_is_said_of_its_part(
     guard = Guard(Shows(then), {}, str(tmp_path))
     guard.reset(seed=1)
     with pytest.raises(Failure, match=said) as caught:
-        guard.check(then)
+        guard.check(then, {})
     assert caught.value.kind == kind
     observation, reward, _, truncated, _ = guard.step(0)
     assert observation == GOOD
@@ -104,11 +104,11 @@ LARGEST = float(np.finfo(np.float32).max)
 def test_numbers_must_be_finite_as_they_are_kept(is_part: bool, tmp_path: pathlib.Path) -> None:
     env = Doubles(1e39, is_part)
     with pytest.raises(Failure, match="is not finite in float32") as caught:
-        Guard(env, {}, str(tmp_path)).check(env.reset()[0])
+        Guard(env, {}, str(tmp_path)).check(*env.reset())
     assert caught.value.kind == "not_finite"
     for number in (LARGEST, -LARGEST, 1e30):
         env = Doubles(number, is_part)
-        Guard(env, {}, str(tmp_path)).check(env.reset()[0])
+        Guard(env, {}, str(tmp_path)).check(*env.reset())
 
 
 @pytest.mark.parametrize("is_part", ["true", "false"])
@@ -120,9 +120,9 @@ def test_what_begins_beyond_what_is_kept_is_refused(is_part: str) -> None:
 
 def test_numbers_of_few_bits_must_be_finite_too(tmp_path: pathlib.Path) -> None:
     guard = Guard(Doubles(0.0), {}, str(tmp_path))
-    guard.check(np.full(2, 60_000, np.float16))  # whose square is none of 16 bits
+    guard.check(np.full(2, 60_000, np.float16), {})  # whose square is none of 16 bits
     with pytest.raises(Failure, match="is not finite"):
-        guard.check(np.array([np.inf, 0.0], np.float16))
+        guard.check(np.array([np.inf, 0.0], np.float16), {})
 
 
 BYTES, BITS = spaces.Box(0, 255, (2,), np.uint8), spaces.Box(0, 1, (2,), np.bool_)
