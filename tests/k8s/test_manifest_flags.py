@@ -14,6 +14,7 @@ import pytest
 from support import manifests
 from support.manifests import EVERYTHING, FOLDERS, Object, Pods, of_kind, pods, pods_of, render
 
+from ps_dqn.cluster import connections
 from ps_dqn.cluster.spec import ClusterSpec, Task
 from ps_dqn.config import checks
 from ps_dqn.flags import command_line, experiment, place, tasks
@@ -116,7 +117,7 @@ def test_with_tls_every_task_speaks_to_its_sidecar_which_knows_the_others(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = render("own tls")
-    goes_to = _relayed(objects, tmp_path)
+    goes_to = dict(re.findall(r"accept = (.+)\nconnect = (.+)\n", _relay(objects, tmp_path)))
     assert goes_to["0.0.0.0:2443"] == "127.0.0.1:2222"
     for role, job in CLUSTER_ROLES.items():
         each = pods_of(objects, role)
@@ -130,8 +131,21 @@ def test_with_tls_every_task_speaks_to_its_sidecar_which_knows_the_others(
                 assert called == [f"{dns}:2443" for dns in pods_of(objects, other).dns]
 
 
-def _relayed(objects: tuple[Object, ...], folder: pathlib.Path) -> dict[str, str]:
-    """Where the sidecar calls for whom it hears at an address, as it tells stunnel."""
+@pytest.mark.parametrize("side", ["l", "r"])  # who has called the sidecar, and whom it calls
+def test_with_tls_a_connection_ends_soon_whose_peer_s_node_is_gone(
+    side: str, tmp_path: pathlib.Path
+) -> None:
+    text = _relay(render("own tls"), tmp_path)
+    options = dict(re.findall(rf"^socket = {side}:(\w+)=(\d+)$", text, re.MULTILINE))
+    assert options["SO_KEEPALIVE"] == "1"
+    idle, ask, times = (int(options[f"TCP_KEEP{each}"]) for each in ("IDLE", "INTVL", "CNT"))
+    assert (idle, ask) == (connections.IDLE_SECONDS, connections.ASK_SECONDS)
+    seconds = idle + ask * times
+    assert connections.SILENT_SECONDS <= seconds < connections.SILENT_SECONDS + ask
+
+
+def _relay(objects: tuple[Object, ...], folder: pathlib.Path) -> str:
+    """What the sidecar tells stunnel."""
     stunnel = folder / "stunnel"
     stunnel.write_text("#!/bin/sh\ncat <&3\n")
     stunnel.chmod(0o755)
@@ -143,7 +157,7 @@ def _relayed(objects: tuple[Object, ...], folder: pathlib.Path) -> dict[str, str
     environment = {**manifests.cluster_values(objects), "PATH": f"{folder}:/usr/bin:/bin"}
     command = ["sh", "-c", script]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return dict(re.findall(r"accept = (.+)\nconnect = (.+)\n", ran.stdout))
+    return ran.stdout
 
 
 def _defined_flags(module: str) -> set[str]:

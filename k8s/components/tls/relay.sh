@@ -23,6 +23,13 @@ services() {
     done
 }
 
+# A node that vanishes hangs up on nobody: asked after 3 s of silence and every 2 s, four times in
+# vain, an idle connection to it has ended, as the task's own do.
+keepalive() { # l: who has called, r: whom we call
+    printf 'socket = %s:%s\n' "$1" SO_KEEPALIVE=1 "$1" TCP_KEEPIDLE=3 \
+        "$1" TCP_KEEPINTVL=2 "$1" TCP_KEEPCNT=4
+}
+
 workers=$(services "$WORKER" "$NUM_WORKERS" 127.0.1)
 servers=$(services "$PARAMETER_SERVER" "$NUM_PS" 127.0.2)
 
@@ -44,8 +51,8 @@ TIMEOUTconnect = 5
 TIMEOUTclose = 0
 socket = l:TCP_NODELAY=1
 socket = r:TCP_NODELAY=1
-socket = l:SO_KEEPALIVE=1
-socket = r:SO_KEEPALIVE=1
+$(keepalive l)
+$(keepalive r)
 [task]
 client = no
 accept = 0.0.0.0:2443
