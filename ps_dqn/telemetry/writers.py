@@ -1,22 +1,20 @@
 """The files that grow while a run goes on: `metrics.csv`, `workers.csv`, TensorBoard's events."""
 
 import contextlib
-import csv
-import io
 import pathlib
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from ps_dqn.run import directory
-from ps_dqn.run.disk import Appended
 from ps_dqn.state import Counters
 from ps_dqn.telemetry import hyperparameters, metrics
 from ps_dqn.telemetry.backlog import Backlog
+from ps_dqn.telemetry.csv_table import CsvTable
 from ps_dqn.telemetry.hyperparameters import Hyperparameters
 from ps_dqn.telemetry.tracking import Tracking
 
@@ -40,9 +38,9 @@ class Writers:
             say: shows people a line.
         """
         self._tracking = tracking
-        self._metrics = _Table(path / directory.METRICS, metrics.columns())
+        self._metrics = CsvTable(path / directory.METRICS, metrics.columns())
         columns = ("worker", *metrics.worker_columns())
-        self._workers = _Table(path / directory.WORKERS, columns)
+        self._workers = CsvTable(path / directory.WORKERS, columns)
         self._events = _Events(path / directory.TENSORBOARD, say)
 
     def resume(self, at: Counters) -> None:
@@ -185,57 +183,3 @@ def _events_path(folder: pathlib.Path) -> pathlib.Path:
     """A file that is not there yet, under a name that TensorBoard looks for."""
     now = time.time_ns() // 10**6
     return folder / f"events.out.tfevents.{now}.{socket.gethostname()}.v2"
-
-
-class _Table:
-    """A CSV file that grows: the counters, then other columns."""
-
-    def __init__(self, path: pathlib.Path, columns: Sequence[str]):
-        """Opens it; where its columns are another version's, those that are known are kept."""
-        self._names = [*Counters._fields, *columns]
-        self._header = self._line(dict(zip(self._names, self._names, strict=True)))
-        if path.exists():
-            with path.open("rb") as file:
-                first = file.read(len(self._header))
-            if first not in (b"", self._header):
-                self._translate(path)
-        self._file = Appended(path)
-        if self._file.is_empty:
-            self._file.add(self._header)
-
-    def resume(self, at: Counters) -> None:
-        """Keeps the rows up to there, and none that a killed run has left half of."""
-        where = self._names.index("env_steps")
-
-        def is_kept(line: bytes) -> bool:
-            fields = line.split(b",")
-            is_whole = line.endswith(b"\n") and len(fields) == len(self._names)
-            is_row = is_whole and fields[where].isdigit()
-            return line == self._header or (is_row and int(fields[where]) <= at.env_steps)
-
-        self._file.keep(is_kept)
-
-    def add(self, counters: Counters, row: dict[str, float]) -> None:
-        shown = {name: f"{value:.6g}" for name, value in metrics.known(row).items()}
-        self._file.add(self._line(counters._asdict() | shown))
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _line(self, row: Mapping[str, Any]) -> bytes:
-        text = io.StringIO()
-        csv.DictWriter(text, self._names, restval="", extrasaction="ignore").writerow(row)
-        return text.getvalue().encode()
-
-    def _translate(self, path: pathlib.Path) -> None:
-        temporary = path.with_suffix(".tmp")
-        rows = [row for row in directory.read_table(path) if None not in row.values()]
-        try:
-            temporary.write_bytes(b"".join([self._header, *map(self._line, rows)]))
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
