@@ -140,9 +140,12 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
 
     try:
         with stages.stage("importing TensorFlow", say), optional_imports.hidden():
-            from ps_dqn.evaluator import checkpoint_player
+            from ps_dqn.evaluator import checkpoint_player, following
+            from ps_dqn.evaluator.score_table import ScoreTable
+        table = ScoreTable(folder, say)
         if values.follow:
-            found = checkpoint_player.new_checkpoints(folder, checkpoints)
+            period = config.run.checkpoint_period
+            found = following.new_checkpoints(folder, checkpoints, table, period, say)
         player = checkpoint_player.CheckpointPlayer(
             config, values.episodes, values.evaluation_seed, interface.read(folder)
         )
@@ -150,12 +153,18 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
             with stages.stage(f"playing {checkpoint.path.name}", say):
                 score = player.play(checkpoint)
             if values.follow:
-                checkpoint_player.append(folder, score)
+                table.add(score)
                 progress.add(score.returns.mean(), checkpoint.state.counters.env_steps)
             say(f"{config.environment.env_id}, {score.describe()}")
     except UsageError as error:  # standard error is the log by now
         say(f"error: {error}")
         return signals.WRONG_USAGE
+    if why := table.close():
+        say(
+            f"error: {directory.EVALUATIONS} lacks what was played last ({why}): make room, and "
+            f"start the evaluator again"
+        )
+        return signals.FAILED
     return 0
 
 

@@ -1,10 +1,7 @@
 """Plays greedy episodes with saved parameters: what the evaluator does, once or again and again."""
 
 import collections
-import csv
 import dataclasses
-import pathlib
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,18 +12,12 @@ from ps_dqn.config import Config
 from ps_dqn.environments import Environments, alike
 from ps_dqn.environments.interface import Interface
 from ps_dqn.policy import loading
-from ps_dqn.run import directory
-from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
-from ps_dqn.state import Counters
+from ps_dqn.run.checkpoints import Checkpoint
 from ps_dqn.worker.calls import Acted, Playing
 from ps_dqn.worker.playing.actor import Evaluation
 
-# From one look for a new checkpoint to the next (seconds).
-PERIOD = 1.0
-COLUMNS = (
-    *(*Counters._fields, "seconds"),
-    *("return_mean", "return_median", "return_min", "return_max"),
-)
+# Of a row of scores, after the counters.
+COLUMNS = ("seconds", "return_mean", "return_median", "return_min", "return_max")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +41,6 @@ class Score:
         """A row with `COLUMNS`."""
         returns = self.returns
         return {
-            **self.checkpoint.state.counters._asdict(),
             "seconds": self.checkpoint.seconds,
             "return_mean": float(returns.mean()),
             "return_median": float(np.median(returns)),
@@ -115,38 +105,3 @@ class CheckpointPlayer:
     def close(self) -> None:
         """Ends the environments."""
         self.environments.close()
-
-
-def new_checkpoints(folder: pathlib.Path, checkpoints: Checkpoints) -> Iterator[Checkpoint]:
-    """The newest checkpoint, whenever it is one that was not played yet, until the run has ended.
-
-    Args:
-        folder: of the run; what its table of scores has was played.
-        checkpoints: of the run.
-    """
-    rows = directory.read_table(folder / directory.EVALUATIONS)
-    played = int(rows[-1]["updates"]) if rows else -1
-    whose = directory.identity(folder)
-    while True:
-        if whose != (whose := directory.identity(folder)):
-            played = -1  # another run has begun in its place
-        has_ended = directory.has_ended(folder)  # looked up first: the last one is there by then
-        checkpoint = checkpoints.newest()
-        if checkpoint is not None and checkpoint.state.counters.updates > played:
-            played = checkpoint.state.counters.updates
-            yield checkpoint
-        elif has_ended:
-            return
-        else:
-            time.sleep(PERIOD)
-
-
-def append(folder: pathlib.Path, score: Score) -> None:
-    """Adds a row to the run's table of scores."""
-    path = folder / directory.EVALUATIONS
-    is_new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(score.as_row())

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,15 +29,15 @@ class CsvTable:
         if self._file.is_empty:
             self._file.add(self._header)
 
-    def resume(self, at: Counters) -> None:
-        """Keeps the rows up to there, and none that a killed run has left half of."""
+    def resume(self, env_steps: float = math.inf) -> None:
+        """Keeps the rows up to there, and none that a killed process has left half of."""
         where = self._names.index("env_steps")
 
         def is_kept(line: bytes) -> bool:
             fields = line.split(b",")
             is_whole = line.endswith(b"\n") and len(fields) == len(self._names)
             is_row = is_whole and fields[where].isdigit()
-            return line == self._header or (is_row and int(fields[where]) <= at.env_steps)
+            return line == self._header or (is_row and int(fields[where]) <= env_steps)
 
         self._file.keep(is_kept)
 
@@ -64,7 +65,7 @@ class CsvTable:
 
     def _translate(self, path: pathlib.Path) -> None:
         temporary = path.with_suffix(".tmp")
-        rows = [row for row in directory.read_table(path) if None not in row.values()]
+        rows = [row for row in directory.read_table(path) if None not in (*row, *row.values())]
         try:
             temporary.write_bytes(b"".join([self._header, *map(self._line, rows)]))
             temporary.replace(path)

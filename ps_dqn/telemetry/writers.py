@@ -45,8 +45,8 @@ class Writers:
 
     def resume(self, at: Counters) -> None:
         """Drops the rows that the run will measure again, as it goes on here."""
-        self._metrics.resume(at)
-        self._workers.resume(at)
+        self._metrics.resume(at.env_steps)
+        self._workers.resume(at.env_steps)
 
     def add(self, counters: Counters, row: dict[str, float]) -> None:
         """Adds one row of metrics; NaN is left out."""

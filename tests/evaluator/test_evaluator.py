@@ -12,7 +12,8 @@ from support.processes import Processes
 
 from ps_dqn.environments import guard
 from ps_dqn.evaluator import __main__ as evaluator
-from ps_dqn.evaluator import checkpoint_player
+from ps_dqn.evaluator import following
+from ps_dqn.evaluator.score_table import ScoreTable
 from ps_dqn.run import directory, signals
 from ps_dqn.run.checkpoints import Checkpoints
 from ps_dqn.state import Counters, State
@@ -181,30 +182,33 @@ def test_every_newest_checkpoint_once(
             save(checkpoints, 40)
             directory.write_summary(tmp_path, {"reason": "finished"})
 
-    seen_by.clock(monkeypatch, checkpoint_player, sleep=sleep)
-    found = checkpoint_player.new_checkpoints(tmp_path, checkpoints)
+    seen_by.clock(monkeypatch, following, sleep=sleep)
+    table = ScoreTable(tmp_path, print)
+    found = following.new_checkpoints(tmp_path, checkpoints, table, 60.0, print)
 
     assert [each.state.counters.updates for each in found] == [10, 30, 40]
     assert next(slept) == 6
 
 
-def test_a_score_becomes_a_row_with_all_counters(tmp_path: pathlib.Path) -> None:
-    import numpy as np
-
+@pytest.mark.parametrize(("period", "minutes"), [(60.0, 5), (600.0, 20)])
+def test_people_hear_that_a_run_leaves_nothing_and_does_not_end(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, period: float, minutes: int
+) -> None:
     (tmp_path / "checkpoints").mkdir()
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep=2)
     save(checkpoints, 10)
-    newest = checkpoints.newest()
-    assert newest is not None
-    score = checkpoint_player.Score(newest, np.array([1.0, 2.0, 6.0]))
-    for _ in range(2):
-        checkpoint_player.append(tmp_path, score)
+    now, said = [0.0], list[str]()
 
-    rows = table(tmp_path)
-    assert len(rows) == 2
-    assert rows[0] == rows[1]
-    assert {
-        name: int(rows[0][name]) for name in Counters._fields
-    } == newest.state.counters._asdict()
-    assert float(rows[0]["return_mean"]) == 3.0
-    assert float(rows[0]["return_median"]) == 2.0
+    def sleep(seconds: float) -> None:
+        now[0] += 60.0
+        if now[0] > 45 * 60:
+            directory.write_summary(tmp_path, {"reason": "finished"})
+
+    seen_by.clock(monkeypatch, following, sleep=sleep, monotonic=lambda: now[0])
+    table = ScoreTable(tmp_path, print)
+    found = following.new_checkpoints(tmp_path, checkpoints, table, period, said.append)
+    assert [each.state.counters.updates for each in found] == [10]
+    assert [line.partition(", and")[0] for line in said] == [
+        f"no new checkpoint for {each} min" for each in range(minutes, 46, minutes)
+    ]
+    assert said[0].endswith(f"see {tmp_path / 'logs' / 'coordinator.log'}")

@@ -64,7 +64,7 @@ def test_what_cannot_be_written_at_first_is_tried_again(
 def test_a_summary_is_whole_or_none(
     save: Save, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(path: pathlib.Path, text: str) -> None:
+    def half(path: pathlib.Path, text: str, **_: object) -> None:
         path.write_bytes(text[: len(text) // 2].encode())
         full()
 
