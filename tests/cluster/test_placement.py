@@ -8,7 +8,7 @@ import pytest
 from support.command_lines import CLUSTER, parsed, tf_config
 
 from ps_dqn.cluster import ordinal
-from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions, numbered
+from ps_dqn.cluster.spec import ClusterSpecError, Task, TaskOptions, numbered
 from ps_dqn.flags import task_main, tasks
 
 HOSTS = ("--chief_host=c:1", "--ps_hosts=ps-{}.ps:2", "--worker_hosts=w-{}.w:2", "--num_ps=2")
@@ -139,7 +139,7 @@ def test_good_place_of_a_task(
     assert task_main.run(sys.argv, job, lambda *given: served.append(given)) == 0
 
     [(spec, task, options)] = served
-    assert task == tasks.Task(job, index)
+    assert task == Task(job, index)
     assert options == TaskOptions(intra_op_threads=3, inter_op_threads=2, health_port=0)
     assert capsys.readouterr().out == f"{task} serves at {spec.addresses(job)[index]}\n"
 
@@ -204,7 +204,7 @@ def test_the_number_of_a_task_is_found(
 
     [(spec, task, *_)] = served
     assert spec.as_dict() == NUMBERED
-    assert task == tasks.Task("worker", index)
+    assert task == Task("worker", index)
 
 
 def test_listed_addresses_have_no_number_but_the_one_that_is_said(
@@ -219,7 +219,7 @@ def test_listed_addresses_have_no_number_but_the_one_that_is_said(
 
     task_main.run(sys.argv, "worker", lambda *given: served.append(given))
 
-    assert served[0][1] == tasks.Task("worker", 0)
+    assert served[0][1] == Task("worker", 0)
 
 
 @pytest.mark.parametrize(
