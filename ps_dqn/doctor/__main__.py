@@ -13,7 +13,7 @@ from ps_dqn.doctor import diagnosis
 from ps_dqn.doctor.patient import Patient, examine
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, finding, terminal
+from ps_dqn.run import directory, finding, libraries, optional_imports, terminal
 from ps_dqn.run.signals import WRONG_USAGE
 from ps_dqn.telemetry import measured
 
@@ -43,6 +43,7 @@ def main(argv: Sequence[str]) -> int:
             {"What to look at, and how to say it.": ("format", "units", "trust_run_dir")},
         )
         return 0
+    libraries.set_up()
     try:
         words = command_line.parse(values, argv, takes_words=True)
         if values.trust_run_dir and not values.units:
@@ -103,7 +104,8 @@ def _with_units(patient: Patient) -> Patient:
     checkpoint = Checkpoints(patient.run.path / directory.CHECKPOINTS, keep).newest()
     if checkpoint is None:
         raise UsageError(f"--units: there is no checkpoint in {patient.run.path} yet")
-    from ps_dqn.doctor import units
+    with optional_imports.hidden():
+        from ps_dqn.doctor import units
 
     share = units.dormant_share(patient.config, checkpoint)
     return dataclasses.replace(patient, dormant_units=share)

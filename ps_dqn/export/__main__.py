@@ -13,7 +13,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, run_folder
-from ps_dqn.run import directory, libraries
+from ps_dqn.run import directory, libraries, optional_imports
 from ps_dqn.run.signals import WRONG_USAGE
 
 FLAGS = (
@@ -126,7 +126,8 @@ def _export(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
         terminal.say(console, line)
 
     try:
-        from ps_dqn.export import exporting
+        with optional_imports.hidden():
+            from ps_dqn.export import exporting
 
         wanted = exporting.Wanted(
             values.format, values.int8, output, values.num_observations, given

@@ -8,6 +8,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from ps_dqn.run import libraries
+
 NAMES = ("IPython", "matplotlib", "pandas", "scipy")
 
 
@@ -15,7 +17,8 @@ NAMES = ("IPython", "matplotlib", "pandas", "scipy")
 def hidden() -> Iterator[None]:
     """They are not found in the block, unless they have been imported before.
 
-    Whoever imports them after it gets them. One thread at a time may import then.
+    Whoever imports them after it gets them. One thread at a time may import then. Keras, if it was
+    imported there, goes by no settings of a user's for other projects.
     """
     absent = [name for name in NAMES if name not in sys.modules]
     # As `import` has it, a module that is known not to be there.
@@ -25,3 +28,4 @@ def hidden() -> Iterator[None]:
     finally:
         for name in absent:
             del sys.modules[name]
+    libraries.settle()
