@@ -14,6 +14,7 @@ from ps_dqn.cluster import streams
 from ps_dqn.flags import naming, preset
 from ps_dqn.flags.help_text import asks_for_help, print_help, show
 from ps_dqn.flags.preset import PRESETS
+from ps_dqn.run import paths
 from ps_dqn.run.signals import FAILED, INTERRUPTED, WRONG_USAGE
 
 __all__ = [
@@ -203,7 +204,7 @@ def _with_presets_named(argv: Sequence[str]) -> list[str]:
 
 def _with_files_read(words: Sequence[str], including: Sequence[pathlib.Path]) -> list[str]:
     """The same, with the flags of its flagfiles in their places; see `_flags_in`."""
-    return _replaced(words, lambda name: _flags_in(pathlib.Path(name).expanduser(), including))
+    return _replaced(words, lambda name: _flags_in(paths.named("--flagfile", name), including))
 
 
 def _replaced(words: Sequence[str], of_file: Callable[[str], list[str]]) -> list[str]:

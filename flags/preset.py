@@ -16,6 +16,7 @@ from absl import flags as absl_flags
 from ps_dqn import config as configuration
 from ps_dqn.config import options
 from ps_dqn.flags import experiment, naming
+from ps_dqn.run import paths
 
 PRESETS = pathlib.Path(__file__).resolve().parent / "presets"
 PAIRS = PRESETS / "pairs"
@@ -43,7 +44,8 @@ def summary(name: str) -> str:
 
 def name_of(flagfile: str) -> str:
     """The preset that a flagfile is; no text if it is none."""
-    path = pathlib.Path(flagfile).expanduser().resolve()
+    with paths.looking(f"--flagfile={flagfile}"):
+        path = paths.named("--flagfile", flagfile).resolve()
     return path.stem if path.parent == PRESETS and path.suffix == ".flags" else ""
 
 

@@ -10,7 +10,7 @@ from absl import flags as absl_flags
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, counts, experiment, tasks
-from ps_dqn.run import directory
+from ps_dqn.run import directory, paths
 
 if TYPE_CHECKING:
     from ps_dqn.run.checkpoints import Checkpoint
@@ -123,10 +123,11 @@ def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
 
     Raises:
         absl.flags.Error: a flag is unknown or its value cannot be read.
-        UsageError: there is no run, or `--env_kwargs` would have no effect on its evaluations.
+        UsageError: there is no run that can be looked at, or `--env_kwargs` would have no effect on
+            its evaluations.
     """
     command_line.parse(values, argv)
-    folder = pathlib.Path(values.run_dir).expanduser()
+    folder = paths.named("--run_dir", values.run_dir)
     flagfile = folder / directory.FLAGFILE
     if not values.run_dir or not flagfile.exists():
         raise UsageError(f"--run_dir={values.run_dir}: is not the folder of a run")

@@ -3,14 +3,13 @@
 `python -m ps_dqn.demonstrations --input=… --output=….npz`. It needs the files alone.
 """
 
-import pathlib
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line
-from ps_dqn.run import libraries
+from ps_dqn.run import libraries, paths
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,7 +43,7 @@ def _write(source: str, target: str) -> int:
 
     from ps_dqn.replay import kept
 
-    folder, path = pathlib.Path(source).expanduser(), pathlib.Path(target).expanduser()
+    folder, path = paths.named("--input", source), paths.named("--output", target)
     if not target or path.suffix != ".npz":
         raise UsageError(f"--output={target}: name the .npz file to write")
     replays = kept.find(folder) if source else []

@@ -15,13 +15,13 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.flags import command_line
 from ps_dqn.run import directory, finding, lock
 
 FORMATS = ("table", "csv", "json")
 # How people are told of a run that has said nothing of its end.
-GOES_ON, CUT_OFF, DAMAGED = "goes on", "cut off", "damaged"
+GOES_ON, CUT_OFF, DAMAGED, UNREADABLE = "goes on", "cut off", "damaged", "unreadable"
 # Columns of the table, and how their values are shown.
 _SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "run": ("run", str),
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
         folders = finding.runs(words or [str(directory.RUNS)])
     except (absl_flags.Error, UsageError) as error:
         command_line.refuse(error)
-    rows = sorted(map(row_of, folders), key=lambda row: row["when"])
+    rows = sorted(map(row_of, folders), key=lambda row: row["when"] or "")
     with contextlib.suppress(BrokenPipeError):
         _print(rows, values.format)
     return 0
@@ -70,14 +70,17 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
     """
     from ps_dqn.telemetry import measured
 
-    text = (folder / directory.FLAGFILE).read_text(encoding="utf-8", errors="replace")
-    settings = measured.settings(text.splitlines())
-    ended = ""
+    text, presets, rows, summary, ended = "", "", [], {}, ""
     try:
+        text = (folder / directory.FLAGFILE).read_text(encoding="utf-8", errors="replace")
+        presets = directory.read_presets(folder)
         found = measured.read(folder)
         rows, summary = found.rows, found.summary or {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
-        rows, summary, ended = [], {}, DAMAGED
+    except (OSError, FolderError):
+        ended = UNREADABLE
+    except (ValueError, KeyError, TypeError, AttributeError, csv.Error):
+        ended = DAMAGED
+    settings = measured.settings(text.splitlines())
     evaluations = [row.get("eval/episode_return", math.nan) for row in rows]
     evaluations = [score for score in evaluations if not math.isnan(score)]
     last = rows[-1] if rows else {}
@@ -86,7 +89,7 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
     return {
         "run": str(folder),
         "env_id": settings.get("env_id"),
-        "presets": directory.read_presets(folder) or None,
+        "presets": presets or None,
         "seed": settings.get("seed"),
         "env_steps": _number(summary.get("env_steps", last.get("env_steps"))),
         "eval_return": _number(
@@ -97,7 +100,7 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
         ),
         "ended": ended,
         "seconds": _number(summary.get("training_seconds", last.get("seconds"))),
-        "when": _last_written(folder).isoformat(timespec="seconds"),
+        "when": _last_written(folder),
     }
 
 
@@ -105,10 +108,14 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _last_written(folder: pathlib.Path) -> datetime.datetime:
-    paths = [folder / name for name in (directory.SUMMARY, directory.METRICS, directory.FLAGFILE)]
-    newest = max(path.stat().st_mtime for path in paths if path.exists())
-    return datetime.datetime.fromtimestamp(newest).astimezone()
+def _last_written(folder: pathlib.Path) -> str | None:
+    times = []
+    for name in (directory.SUMMARY, directory.METRICS, directory.FLAGFILE):
+        with contextlib.suppress(OSError):
+            times.append((folder / name).stat().st_mtime)
+    if not times:
+        return None
+    return datetime.datetime.fromtimestamp(max(times)).astimezone().isoformat(timespec="seconds")
 
 
 def _print(rows: Sequence[dict[str, Any]], form: str) -> None:

@@ -12,7 +12,7 @@ from absl import flags as absl_flags
 from ps_dqn.cluster import lifeline
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, libraries
+from ps_dqn.run import directory, libraries, paths
 
 FLAGS = (
     "run_dir",
@@ -90,7 +90,8 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     from ps_dqn.run.checkpoints import Checkpoints
 
     config = experiment.read(values)
-    video, preview = _path(values.video), _path(values.preview)
+    video = paths.named("--video", values.video) if values.video else None
+    preview = paths.named("--preview", values.preview) if values.preview else None
     checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
     checkpoint = checkpoints.find(values.checkpoint)
     if video is None:
@@ -123,10 +124,6 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     if video is not None:
         say(f"the film is {video}")
     return 0
-
-
-def _path(name: str) -> pathlib.Path | None:
-    return pathlib.Path(name).expanduser() if name else None
 
 
 if __name__ == "__main__":

@@ -91,6 +91,22 @@ def test_a_run_that_goes_on_is_said_to(
     assert printed(capsys, "runs/c-begun").splitlines()[1].split()[7:9] == ["goes", "on"]
 
 
+def test_a_run_that_cannot_be_read_hides_no_other(
+    runs: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What root cannot read, either.
+    (runs / "f-theirs").mkdir()
+    (runs / "f-theirs" / directory.FLAGFILE).symlink_to(directory.FLAGFILE)
+    (runs / "e-solved" / directory.METRICS).unlink()
+    (runs / "e-solved" / directory.METRICS).mkdir()
+    theirs, *others = json.loads(printed(capsys, "--format=json"))
+    assert theirs == {**dict.fromkeys(theirs), "run": "runs/f-theirs", "ended": "unreadable"}
+    assert len(others) == 5
+    known = next(row for row in others if row["run"] == "runs/e-solved")
+    assert (known["env_id"], known["ended"]) == ("CartPole-v1", "unreadable")
+    assert "runs/f-theirs" in printed(capsys)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

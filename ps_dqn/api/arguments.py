@@ -10,6 +10,7 @@ from absl import flags as absl_flags
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
+from ps_dqn.run import paths
 
 # What an option may be given as; None leaves it out.
 Option = str | int | float | bool | Sequence[int | str] | Mapping[str, object] | None
@@ -41,7 +42,7 @@ def path(run_dir: str | os.PathLike[str]) -> pathlib.Path:
     """
     if not isinstance(run_dir, str | os.PathLike):
         raise UsageError(f"run_dir={run_dir!r}: is no path: give a text or a pathlib.Path")
-    return pathlib.Path(run_dir).expanduser()
+    return paths.named("run_dir", run_dir)
 
 
 def env_id(flags: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from ps_dqn.coordinator.checks import atoms
 from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.flags import command_line, experiment, run_folder, tasks
 from ps_dqn.profiling import timeline
-from ps_dqn.run import compile_cache, directory, libraries
+from ps_dqn.run import compile_cache, directory, libraries, paths
 from ps_dqn.run.signals import INTERRUPTED, START_AGAIN
 
 # With the interpreter's own start, for which people wait too.
@@ -122,7 +122,7 @@ def _define() -> absl_flags.FlagValues:
 def _parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path | None:
     """Parses the flags, over those of the run that is resumed; returns the run directory."""
     command_line.parse(values, argv)
-    folder = pathlib.Path(values.run_dir).expanduser() if values.run_dir else None
+    folder = paths.named("--run_dir", values.run_dir) if values.run_dir else None
     if values.resume and folder is None:
         folder = directory.newest()
         if folder is None:

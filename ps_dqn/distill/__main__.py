@@ -20,7 +20,7 @@ from ps_dqn.config.distillation import Distillation
 from ps_dqn.distill import student
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, libraries, lock, optional_imports, stages, terminal
+from ps_dqn.run import directory, libraries, lock, optional_imports, paths, stages, terminal
 from ps_dqn.run.signals import WRONG_USAGE, Signals
 
 LEARNING = tuple(field.name for field in dataclasses.fields(Distillation))
@@ -83,7 +83,7 @@ def _distill(values: absl_flags.FlagValues) -> int:
     config = student.of(teacher, said, options.seed)
     experiment.assign(runs, config)
     flagfile = f"{directory.DISTILLED}{folder.absolute()}\n{run_folder.as_flagfile(runs)}"
-    output = pathlib.Path(values.output or folder / student.name(said)).expanduser()
+    output = paths.named("--output", values.output or folder / student.name(said))
     is_new = _take(output)
     console = terminal.redirect_to(folder / directory.LOGS / "distill.log")
     is_whole = False

@@ -16,7 +16,7 @@ from absl import flags as absl_flags
 from ps_dqn.cluster import health
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, libraries, signals
+from ps_dqn.run import directory, libraries, paths, signals
 
 FLAGS = (
     "run_dir",
@@ -93,7 +93,7 @@ def _begin_to_follow(values: absl_flags.FlagValues, progress: _Progress) -> None
         health.start(values.health_port, lambda: "", lambda: "", progress.collector())
     # What is process 1 of a container ignores the signals that it does not handle.
     signal.signal(signal.SIGTERM, _leave)
-    flagfile = pathlib.Path(values.run_dir) / directory.FLAGFILE
+    flagfile = paths.named("--run_dir", values.run_dir) / directory.FLAGFILE
     if not flagfile.exists():
         print(f"waiting for a run in {values.run_dir}", flush=True)
     while not flagfile.exists():

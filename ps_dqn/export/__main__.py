@@ -13,7 +13,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, run_folder
-from ps_dqn.run import directory, libraries, optional_imports
+from ps_dqn.run import directory, libraries, optional_imports, paths
 from ps_dqn.run.signals import WRONG_USAGE
 
 FLAGS = (
@@ -115,8 +115,9 @@ def _export(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     from ps_dqn.run import outputs, terminal
 
     config, checkpoint = run_folder.of_values(values, folder)
-    output = pathlib.Path(values.output).expanduser()
-    given = pathlib.Path(values.observations).expanduser() if values.observations else None
+    output = paths.named("--output", values.output)
+    observations = values.observations
+    given = paths.named("--observations", observations) if observations else None
     if given and not given.is_file():
         raise UsageError(f"--observations={given}: there is no such file")
     outputs.make_folder(output, f"--output={output}")

@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line
-from ps_dqn.run import finding, libraries, outputs
+from ps_dqn.run import finding, libraries, outputs, paths
 
 FLAGS = ("output", "x", "metric", "table")
 TABLES = ("text", "csv", "none")
@@ -64,7 +64,7 @@ def _show(folders: Sequence[pathlib.Path], values: absl_flags.FlagValues) -> int
 
     from ps_dqn.plot import comparing, picture, scores
 
-    path = pathlib.Path(values.output).expanduser()
+    path = paths.named("--output", values.output)
     if values.output and path.suffix not in picture.FORMATS:
         raise UsageError(f"--output={values.output}: must end in {', '.join(picture.FORMATS)}")
     for x in values.x:

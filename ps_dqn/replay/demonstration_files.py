@@ -15,6 +15,7 @@ from ps_dqn.errors import UsageError
 from ps_dqn.replay import minari_sets
 from ps_dqn.replay.demonstrations import Steps, episodes
 from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED
+from ps_dqn.run import paths
 
 # Each array under the names that it goes by.
 _NAMES = {
@@ -47,7 +48,7 @@ def read(source: str, environment: EnvironmentSpec, bins: int = 0) -> Steps:
         name = source.removeprefix(MINARI)
         arrays, moved = minari_sets.read(name, environment, bins, where)
     else:
-        arrays = _of_file(pathlib.Path(source).expanduser(), where)
+        arrays = _of_file(paths.named("--demonstrations", source), where)
     _check_kinds(arrays, where)
     number = len(arrays["actions"])
     for name, array in arrays.items():

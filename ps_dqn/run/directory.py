@@ -12,7 +12,7 @@ import shutil
 from typing import Any
 
 from ps_dqn.errors import UsageError, not_written
-from ps_dqn.run import disk, lock, signals
+from ps_dqn.run import disk, lock, paths, signals
 
 RUNS = pathlib.Path("runs")
 FLAGFILE = "flags.txt"
@@ -58,7 +58,13 @@ def check_free(path: pathlib.Path) -> None:
 
     Raises:
         UsageError: with what it has.
+        FolderError: it cannot be looked at.
     """
+    with paths.looking(f"--run_dir={path}"):
+        _check_free(path)
+
+
+def _check_free(path: pathlib.Path) -> None:
     if path.exists() and not path.is_dir():
         raise UsageError(f"--run_dir={path}: cannot be written (it is a file): say another")
     there = [name for name in _WRITTEN if (path / name).exists()]
@@ -103,8 +109,13 @@ def drop_unfinished(path: pathlib.Path) -> None:
 
 
 def is_new(path: pathlib.Path) -> bool:
-    """Whether nothing is there but the code of an environment that a run is begun with."""
-    return not path.exists() or all(each.name == GIVEN for each in path.iterdir())
+    """Whether nothing is there but the code of an environment that a run is begun with.
+
+    Raises:
+        FolderError: it cannot be looked at.
+    """
+    with paths.looking(f"--run_dir={path}"):
+        return not path.exists() or all(each.name == GIVEN for each in path.iterdir())
 
 
 def forget_end(path: pathlib.Path) -> None:

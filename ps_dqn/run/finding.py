@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 
 from ps_dqn.errors import UsageError
-from ps_dqn.run import directory
+from ps_dqn.run import directory, paths
 
 
 def runs(words: Sequence[str]) -> list[pathlib.Path]:
@@ -15,13 +15,13 @@ def runs(words: Sequence[str]) -> list[pathlib.Path]:
         words: folders of runs, and folders below which all runs are meant.
 
     Raises:
-        UsageError: a word is no folder, or there is no run.
+        UsageError: a word is no folder that can be looked at, or there is no run.
     """
     if not words:
         raise UsageError("no run is named: say the folder of one, or a folder with runs below it")
     found: dict[pathlib.Path, None] = {}
     for word in words:
-        below = _below(pathlib.Path(word).expanduser())
+        below = _below(paths.named("", word))
         if not below:
             raise UsageError(f"{word}: there is no run in it (no {directory.FLAGFILE} below it)")
         found |= dict.fromkeys(below)
@@ -43,6 +43,8 @@ def one(words: Sequence[str]) -> pathlib.Path:
 def _below(folder: pathlib.Path) -> list[pathlib.Path]:
     if not folder.is_dir():
         raise UsageError(f"{folder}: is no folder")
+    with paths.looking(str(folder)):
+        os.scandir(folder).close()  # as the walk leaves out what it cannot read
     found = []
     for path, folders, files in os.walk(folder):
         folders.sort()

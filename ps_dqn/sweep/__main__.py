@@ -19,7 +19,7 @@ from ps_dqn.config import checks
 from ps_dqn.coordinator.checks import atoms
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
-from ps_dqn.run import compile_cache, libraries, lock, signals
+from ps_dqn.run import compile_cache, libraries, lock, paths, signals
 from ps_dqn.sweep import space as spaces
 from ps_dqn.sweep.space import Choices, Dimension, Point
 from ps_dqn.telemetry import metrics
@@ -131,7 +131,7 @@ def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
             f"--metric={values.metric}: is no column of metrics.csv{near} say one that runs "
             f"measure, like {values['metric'].default}"
         )
-    folder = pathlib.Path(values.output).expanduser()
+    folder = paths.named("--output", values.output)
     space = spaces.parse(values.vary, _whole())
     for dimension in space:
         _check_dimension(dimension, argv, values)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ps_dqn import config as configuration
-from ps_dqn.run import directory
+from ps_dqn.run import directory, paths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +56,15 @@ class Measured:
 
 
 def read(path: pathlib.Path) -> Measured:
-    """Reads a run's folder; what is not there yet is empty."""
+    """Reads a run's folder; what is not there yet is empty.
+
+    Raises:
+        FolderError: it cannot be looked at.
+    """
     flagfile = path / directory.FLAGFILE
-    text = flagfile.read_text(encoding="utf-8") if flagfile.exists() else ""
-    return Measured(path, settings(text.splitlines()), rows(path), _summary(path))
+    with paths.looking(str(path)):
+        text = flagfile.read_text(encoding="utf-8") if flagfile.exists() else ""
+        return Measured(path, settings(text.splitlines()), rows(path), _summary(path))
 
 
 def rows(path: pathlib.Path) -> list[dict[str, float]]:
