@@ -104,15 +104,7 @@ def _folder(
                 f"resume=True: no run with a checkpoint under {directory.RUNS}/: say run_dir"
             )
         return newest, False
-    while True:
-        folder = directory.new_path(name)
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue  # another thread's run was quicker
-        except OSError as error:
-            raise UsageError(f"{folder}: cannot be written ({error.strerror})") from None
-        return folder, True
+    return directory.make_new(directory.new_path(name)), True
 
 
 class _Training:

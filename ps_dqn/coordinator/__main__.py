@@ -78,6 +78,7 @@ def main(argv: Sequence[str]) -> int:
                 flagfile,
                 _STARTED,
                 tuple(told),
+                is_named=folder is not None,
             )
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:

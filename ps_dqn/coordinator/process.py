@@ -45,6 +45,7 @@ class Command:
     flagfile: str  # its text
     started: float  # time.perf_counter() when the command began
     told: tuple[str, ...] = ()  # what people should know of how it was read
+    is_named: bool = True  # the folder; else it may get another name, where this one is taken
 
 
 @dataclasses.dataclass(frozen=True)

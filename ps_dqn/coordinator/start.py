@@ -41,13 +41,16 @@ def start(command: Command) -> int:
     Raises:
         UsageError: the environment or the run directory cannot be used; no task was started.
     """
-    directory.check_free(command.folder)
+    if command.is_named:
+        directory.check_free(command.folder)
     if command.placement.kind == "remote":
         _check_own_port(command.placement.spec.chief)
     checking = timeline.span("checking what the run needs")
     with checking, warnings.catch_warnings(record=True) as heard:
         command, environment, lines = _planned(command)
     is_made = timeline.until("preparing the run directory")
+    if not command.is_named:
+        command = dataclasses.replace(command, folder=directory.make_new(command.folder))
     is_new = directory.is_new(command.folder)
     directory.create(command.folder)
     checkpoints = Checkpoints(

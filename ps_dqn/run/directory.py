@@ -152,13 +152,30 @@ def read_presets(path: pathlib.Path) -> str:
 
 
 def new_path(env_id: str) -> pathlib.Path:
-    """A run directory's path that is not taken: environment and time."""
-    stem = f"{env_id.replace('/', '-').replace(':', '-')}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
-    path, number = RUNS / stem, 1
-    while path.exists():
-        number += 1
-        path = RUNS / f"{stem}-{number}"
-    return path
+    """The path of a run directory that nobody names: environment and time; it may be taken."""
+    now = datetime.datetime.now()
+    return RUNS / f"{env_id.replace('/', '-').replace(':', '-')}-{now:%Y%m%d-%H%M%S}"
+
+
+def make_new(path: pathlib.Path) -> pathlib.Path:
+    """Makes a run directory that nobody else has made or makes just now.
+
+    Returns:
+        The path; or, where that is taken, the next one with a number behind it.
+
+    Raises:
+        FolderError: it cannot be made.
+    """
+    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for each in itertools.chain([path], numbered):
+            with contextlib.suppress(FileExistsError):
+                each.mkdir()
+                return each
+    except OSError as error:
+        raise not_written(path, error) from None
+    raise AssertionError("numbers have no end")
 
 
 def remove(path: pathlib.Path) -> None:

@@ -226,19 +226,6 @@ def test_training_has_begun_where_it_has_left_anything(tmp_path: pathlib.Path) -
     assert directory.has_begun(tmp_path)
 
 
-@pytest.mark.usefixtures("in_tmp")
-def test_new_paths_are_not_taken() -> None:
-    made = set()
-    for _ in range(5):
-        path = directory.new_path("ALE/Pong:x-v5")
-        assert path.parent == directory.RUNS, "the id's slash is no folder"
-        assert path.name.startswith("ALE-Pong-x-v5-")
-        assert not path.exists()
-        directory.create(path)
-        made.add(path)
-    assert len(made) == 5
-
-
 def test_create_completes_and_refuses(tmp_path: pathlib.Path) -> None:
     for _ in range(2):
         directory.create(tmp_path / "run")

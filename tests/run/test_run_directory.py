@@ -1,5 +1,6 @@
 """Which folders a run may write into."""
 
+import concurrent.futures
 import pathlib
 
 import pytest
@@ -44,3 +45,24 @@ def test_a_file_and_a_student_are_refused(tmp_path: pathlib.Path) -> None:
     directory.write_flags(tmp_path, f"{directory.DISTILLED}runs/teacher\n--gamma=0.9")
     with pytest.raises(UsageError, match="of a student, from which a training cannot go on"):
         directory.check_free(tmp_path)
+
+
+def test_a_new_path_says_what_is_acted_in() -> None:
+    path = directory.new_path("ALE/Pong:x-v5")
+    assert path.parent == directory.RUNS, "the id's slash is no folder"
+    assert path.name.startswith("ALE-Pong-x-v5-")
+
+
+def test_those_who_want_one_folder_at_once_get_one_each(tmp_path: pathlib.Path) -> None:
+    wanted = tmp_path / "runs" / "CartPole-v1-20260102-030405"
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(directory.make_new, [wanted] * 40))
+    names = [wanted.name, *(f"{wanted.name}-{number}" for number in range(2, 41))]
+    assert sorted(path.name for path in made) == sorted(names)
+    assert all(path.is_dir() for path in made)
+
+
+def test_a_new_folder_that_cannot_be_made(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "runs").touch()
+    with pytest.raises(UsageError, match=r"runs/new: cannot be written \(File exists\)$"):
+        directory.make_new(tmp_path / "runs" / "new")
