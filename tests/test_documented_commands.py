@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import io
 import pathlib
 import re
 import shutil
@@ -12,7 +11,7 @@ import sys
 import pytest
 from support import documented, warm
 from support.documented import ELLIPSIS, Shown
-from support.programs import ROOT
+from support.programs import ROOT, run_python
 
 from ps_dqn import commands, completion
 from ps_dqn.coordinator import __main__ as train
@@ -93,13 +92,11 @@ def test_scripts_of_documents_have_the_flags_that_are_shown() -> None:
 
 
 def test_help_of_the_command_is_as_shown() -> None:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["ps-dqn", "--help"])
-        with pytest.raises(SystemExit):
-            commands.main()
+    code = "import sys; sys.argv = ['ps-dqn', '--help']; import ps_dqn.commands as it; it.main()"
+    said = run_python(["-c", code], ROOT)
+    assert said.returncode == 0, said.stderr
     text = (ROOT / "README.md").read_text()
-    for line in said.getvalue().splitlines():
+    for line in said.stdout.splitlines():
         assert line.rstrip() in text
 
 
