@@ -1,7 +1,8 @@
 """Imports TensorFlow without packages that it only uses where they happen to be installed.
 
 Keras and TensorFlow import them for what nobody does here: galleries of images, data frames,
-notebooks, sparse arrays. Together they take up to a third of the time until tasks can be started.
+notebooks, sparse arrays, other backends. Together they take up to a third of the time until tasks
+can be started; and a folder that happens to be called jax is taken for that package.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 
 from ps_dqn.run import libraries
 
-NAMES = ("IPython", "matplotlib", "pandas", "scipy")
+NAMES = ("IPython", "jax", "matplotlib", "pandas", "scipy")
 
 
 @contextlib.contextmanager

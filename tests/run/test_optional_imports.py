@@ -23,6 +23,7 @@ print("and now they are there")
 
 
 def test_tasks_start_without_packages_that_only_keras_would_use(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "jax").mkdir()  # a folder of whatever else; to Python it is a package
     done = run_python(["-c", PROGRAM], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2:] == ["[]", "and now they are there"]
