@@ -12,7 +12,6 @@ import pathlib
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from ps_dqn.cluster.arrivals import tasks_there
 from ps_dqn.cluster.control import TaskDiedError
 from ps_dqn.cluster.ending import ENDING
 from ps_dqn.cluster.ports import RESERVATION_VARIABLE, reservation
-from ps_dqn.cluster.process import Process, fork
+from ps_dqn.cluster.process import Process, fork, interpreter
 from ps_dqn.cluster.restarts import Restarts
 from ps_dqn.cluster.spec import ClusterSpec, Task, of_servers
 
@@ -221,7 +220,7 @@ class LocalCluster:
             environment[RESERVATION_VARIABLE] = f"{port}={held}"
         with self._log(task).open("ab") as log:
             popen = subprocess.Popen(
-                [sys.executable, "-m", role.module, *role.arguments],
+                [*interpreter(role.module), *role.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

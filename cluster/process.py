@@ -11,6 +11,18 @@ from collections.abc import Callable
 
 from ps_dqn.cluster import lifeline
 
+# As `python -m` does it, but for the folder that it is started in, which comes last. Who writes the
+# command down is to find the usual one.
+_RUN_MODULE = "; ".join(
+    (
+        "import sys",
+        "sys.path[0] or sys.path.append(sys.path.pop(0))",
+        "sys.orig_argv[1:3] = ['-m']",
+        "import runpy",
+        "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)",
+    )
+)
+
 
 @dataclasses.dataclass
 class Process:
@@ -35,6 +47,15 @@ class Process:
         """Signals it and whatever it started: each leads a process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+
+
+def interpreter(module: str) -> list[str]:
+    """The beginning of a command that runs a module in an interpreter of its own.
+
+    It finds modules in the folder that it is started in, unless other places have one of that name:
+    what a user has called random.py is not what the standard library imports.
+    """
+    return [sys.executable, "-c", _RUN_MODULE, module]
 
 
 def fork(body: Callable[[], int], line: int, line_ours: int) -> Process:

@@ -68,8 +68,9 @@ def _run() -> NoReturn:
     if program is None:
         command_line.refuse(_unknown(command, first))
     sys.argv = [f"{command} {first}", *rest]
-    if os.getcwd() not in sys.path:  # as with `python -m`: environments of one's own are here
-        sys.path.insert(0, os.getcwd())
+    # Environments of one's own are here, and come last: they may have names of other modules.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     command_line.run_main(importlib.import_module(entry(program.module)).main)
 
 

@@ -28,7 +28,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
     script = folder / "ps-dqn"
     script.write_text(f"from {match[1]} import {match[2]}\n{match[2]}()\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    return lambda *words: run_python([script, *words], folder)
+    return lambda *words, folder=folder: run_python([script, *words], folder)
 
 
 def test_help_lists_every_command_once_with_one_line(call: Call) -> None:
@@ -107,3 +107,27 @@ def test_a_reader_may_leave_before_the_end(tmp_path: pathlib.Path) -> None:
     )
     assert ran.stdout == "python -m ps_dqn train [--flag=value …]\n"
     assert ran.stderr == ""
+
+
+SHADOWS = ("secrets", "random", "types", "queue", "numbers", "jax")
+RUN = (
+    *("--env_id=mine:Env", "--env_module=mine", "--num_workers=1", "--num_envs=4"),
+    *("--hidden_sizes=8,8", "--jit_compile=none", "--min_replay_size=100", "--total_env_steps=800"),
+    *("--eval_period=100000", "--eval_episodes=1", "--confirm_episodes=0", "--target_return=inf"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_modules_of_the_folder_it_is_called_in_come_last(
+    call: Call, start_method: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Names of the standard library and of what NumPy and TensorFlow import; an environment too.
+    for name in SHADOWS:
+        (tmp_path / f"{name}.py").write_text("raise AssertionError('imported')\n")
+    (tmp_path / "mine.py").write_text(
+        "from gymnasium.envs.classic_control import CartPoleEnv\n\n\nclass Env(CartPoleEnv): ...\n"
+    )
+    ran = call("train", *RUN, f"--start_method={start_method}", "--run_dir=run", folder=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (tmp_path / "run" / "summary.json").exists()

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Sequence
 
 from ps_dqn.cluster import lifeline
+from ps_dqn.cluster.process import interpreter
 
 # Say that an output is a terminal which is none; Jupyter's kernels are started with the first.
 _TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
@@ -40,7 +41,7 @@ class Child:
         try:
             # Ctrl-C at a terminal reaches this process alone, and then this one asks that one.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ps_dqn.coordinator", *words],
+                [*interpreter("ps_dqn.coordinator"), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -7,11 +7,10 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from typing import IO
 
-from ps_dqn.cluster.process import Process
+from ps_dqn.cluster.process import Process, interpreter
 from ps_dqn.run import directory, signals
 from ps_dqn.sweep import space
 from ps_dqn.sweep.space import Point
@@ -81,7 +80,7 @@ class Running:
             words.append("--resume")
         self._output: IO[bytes] = trial.output.open("wb")
         popen = subprocess.Popen(
-            [sys.executable, "-m", "ps_dqn.coordinator", *words],
+            [*interpreter("ps_dqn.coordinator"), *words],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,

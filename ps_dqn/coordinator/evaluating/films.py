@@ -4,11 +4,11 @@ import contextlib
 import os
 import pathlib
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 
 from ps_dqn.cluster import lifeline
+from ps_dqn.cluster.process import interpreter
 from ps_dqn.run import directory
 
 # How much it stands back for the tasks that train, and for how long the end of a run waits for one
@@ -88,7 +88,7 @@ class Films:
         with (self._folder / directory.LOGS / "films.log").open("ab") as log:
             self._process = subprocess.Popen(
                 # What the folder may import, this process has imported.
-                [sys.executable, "-m", "ps_dqn.watch", *arguments, "--trust_run_dir"],
+                [*interpreter("ps_dqn.watch"), *arguments, "--trust_run_dir"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -73,7 +73,7 @@ def test_one_at_a_time_of_a_checkpoint_that_is_saved_for_it(make: Callable[[int]
     case.at(2500)  # the first one is not ready
     assert case.saves == 1
     [call] = case.calls()
-    assert "-m ps_dqn.watch --run_dir=" in call
+    assert " ps_dqn.watch --run_dir=" in call
     assert " --checkpoint=newest --video=" in call
     assert "/videos/env-steps-000000001010.mp4 --preview=" in call
     preview = case._folder / "videos" / "env-steps-000000001010.gif"
