@@ -64,7 +64,7 @@ def start(command: Command) -> int:
         provenance.write(command.folder)
         interface.write(command.folder, interface.of(command.config, environment))
         directory.forget_end(command.folder)
-    except (UsageError, KeyboardInterrupt):
+    except BaseException:
         before.put_back()
         if is_new:
             directory.remove(command.folder)

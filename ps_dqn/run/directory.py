@@ -135,10 +135,17 @@ def write_flags(path: pathlib.Path, text: str) -> None:
 
     Raises:
         FolderError: it cannot be written.
+        UsageError: a flag is no text, so nobody could read it.
     """
     try:
         with disk.beside(path / FLAGFILE) as temporary:
             temporary.write_text(text, encoding="utf-8")
+    except UnicodeEncodeError as error:
+        line = next(each for each in text.splitlines() if error.object[error.start] in each)
+        shown = line.encode("utf-8", "replace").decode()
+        raise UsageError(
+            f"{shown}: is not text in UTF-8, which {FLAGFILE} is: say another"
+        ) from None
     except OSError as error:
         raise not_written(path, error) from None
 

@@ -26,7 +26,9 @@ def write(folder: pathlib.Path) -> None:
         FolderError: the file cannot be written.
     """
     try:
-        with (folder / directory.ENVIRONMENT).open("a", encoding="utf-8") as file:
+        path = folder / directory.ENVIRONMENT
+        # The bytes of a command line need be no text.
+        with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
             separator = "\n" if file.tell() else ""
             lines = [f"{name}: {value}\n" for name, value in describe().items()]
             file.write(separator + "".join(lines))

@@ -1,6 +1,7 @@
 """The files that grow while a run goes on: `metrics.csv`, `workers.csv`, TensorBoard's events."""
 
 import contextlib
+import os
 import pathlib
 import socket
 import time
@@ -153,7 +154,7 @@ class _Events:
         try:
             if self._writer is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._writer = tf.io.TFRecordWriter(str(self._path))
+                self._writer = tf.io.TFRecordWriter(os.fsencode(self._path))
                 self._write(tf.compat.v1.Event(wall_time=time.time(), file_version=_EVENTS))
             for event in self._backlog.waiting:
                 self._write(event)

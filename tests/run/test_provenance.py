@@ -35,6 +35,16 @@ def test_each_start_of_a_run_is_described(
         assert first[name] == importlib.metadata.version(name)
 
 
+def test_a_command_line_need_be_no_text(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", "--run_dir=lat\udcff"])
+    provenance.write(tmp_path)
+    assert (
+        b"command: python '--run_dir=lat\xff'\n" in (tmp_path / directory.ENVIRONMENT).read_bytes()
+    )
+
+
 def test_a_folder_that_cannot_be_written(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         provenance.write(tmp_path / "gone")

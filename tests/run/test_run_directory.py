@@ -66,3 +66,13 @@ def test_a_new_folder_that_cannot_be_made(tmp_path: pathlib.Path) -> None:
     (tmp_path / "runs").touch()
     with pytest.raises(UsageError, match=r"runs/new: cannot be written \(File exists\)$"):
         directory.make_new(tmp_path / "runs" / "new")
+
+
+def test_a_flag_that_is_no_text_is_refused(tmp_path: pathlib.Path) -> None:
+    directory.write_flags(tmp_path, "--gamma=0.9\n")
+    with pytest.raises(UsageError) as caught:
+        directory.write_flags(tmp_path, "--gamma=0.5\n--demonstrations=lat\udcff\n")
+    assert str(caught.value) == (
+        "--demonstrations=lat?: is not text in UTF-8, which flags.txt is: say another"
+    )
+    assert (tmp_path / directory.FLAGFILE).read_text() == "--gamma=0.9\n"

@@ -1,5 +1,6 @@
 """The files that grow while a run goes on: rows, and events for TensorBoard."""
 
+import contextlib
 import csv
 import math
 import pathlib
@@ -39,6 +40,16 @@ def test_rows_are_written_by_a_flush(writers: Writers, run_folder: pathlib.Path)
     assert row["seconds"] == "1.25"
     assert row["train/td_loss"] == "0.123457"
     assert row["eval/episode_return"] == ""
+
+
+def test_the_name_of_a_folder_need_be_no_text(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "lat\udcff"
+    directory.create(folder)
+    with contextlib.closing(Writers(folder)) as writers:
+        writers.add(Counters(1, 64, 512, 0, 32), {"train/td_loss": 0.5})
+        writers.flush()
+    [path] = (folder / directory.TENSORBOARD).iterdir()
+    assert path.stat().st_size
 
 
 def test_nan_is_left_out(writers: Writers, run_folder: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""The folder of a run that nobody names."""
+"""The folder of a run before it begins: its name where nobody names it, and what is undone."""
 
 import pathlib
 
@@ -27,3 +27,15 @@ def test_one_that_another_run_has_taken_meanwhile_gets_another_name(
     assert f"run directory {other}" in capsys.readouterr().out.splitlines()
     assert (other / directory.FLAGFILE).exists()
     assert not (taken / directory.FLAGFILE).exists()
+
+
+def test_whatever_stops_it_leaves_no_half_made_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(folder: pathlib.Path) -> None:
+        raise LookupError("a mistake of ours")
+
+    monkeypatch.setattr("ps_dqn.run.provenance.write", breaks)
+    with pytest.raises(LookupError):
+        coordinator.main(["train", f"--run_dir={tmp_path / 'run'}"])
+    assert list(tmp_path.iterdir()) == []
