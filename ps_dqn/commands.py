@@ -1,5 +1,6 @@
 """One command for all programs: `ps-dqn train …` is `python -m ps_dqn.coordinator …`."""
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -69,8 +70,9 @@ def _run() -> NoReturn:
         command_line.refuse(_unknown(command, first))
     sys.argv = [f"{command} {first}", *rest]
     # Environments of one's own are here, and come last: they may have names of other modules.
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    with contextlib.suppress(FileNotFoundError):  # it is deleted: nothing can be imported from it
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
     command_line.run_main(importlib.import_module(entry(program.module)).main)
 
 

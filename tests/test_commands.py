@@ -95,6 +95,21 @@ def test_a_word_that_is_no_command_is_refused(call: Call, words: list[str], says
     assert only_error(ran.stderr) == says
 
 
+def test_the_current_folder_may_be_deleted(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
+        "from ps_dqn import commands; "
+        "sys.argv = ['ps-dqn', *sys.argv[1:]]; commands.main()"
+    )
+    ran = run_python(["-c", program, "presets", "cartpole"], tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "--env_id=CartPole-v1" in ran.stdout
+    for words in (["runs"], ["train", "--flagfile=gone.flags"], ["train", "--run_dir=run"]):
+        ran = run_python(["-c", program, *words], tmp_path)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        only_error(ran.stderr)
+
+
 def test_a_reader_may_leave_before_the_end(tmp_path: pathlib.Path) -> None:
     command = f"{sys.executable} -m ps_dqn train --helpfull | head -1"
     ran = subprocess.run(
