@@ -37,6 +37,10 @@ def test_rewards_are_scaled(kind: dict[str, Any]) -> None:
     plain = inputs(**kind)
     same_start(given, plain, 1)
     plain.batch = plain.batch._replace(returns=SCALE * given.batch.returns)
+    if kind:  # an LSTM reads them, and the one before its sequence
+        states = given.batch.states.copy()
+        states[..., -1] *= SCALE
+        plain.batch = plain.batch._replace(rewards=SCALE * given.batch.rewards, states=states)
     found, expected = learn(given), learn(plain)
     assert found.vector[0] == 0
     np.testing.assert_allclose(found.vector[1:], expected.vector, rtol=1e-5, atol=1e-6)
