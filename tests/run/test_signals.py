@@ -75,14 +75,29 @@ def test_a_run_is_ended_though_that_fails(processes: Processes, save: str) -> No
     assert running.lines[-1].endswith("; ended without another checkpoint")
 
 
-def test_a_run_that_lives_may_take_its_time_until_it_is_told_again(processes: Processes) -> None:
-    running = processes.start(*script("hang()", sign="math.inf"))
+@pytest.mark.parametrize(
+    ("body", "options", "said"),
+    [
+        ("hang()", {"sign": "math.inf"}, "a task does not answer"),
+        (
+            "is_writing[0] = True; hang()",
+            {"saving": 0.1, "save": "time.sleep(1000)"},
+            "a checkpoint is still being written",
+        ),
+    ],
+    ids=["lives", "writes"],
+)
+def test_a_run_that_lives_or_writes_may_take_its_time_until_it_is_told_again(
+    body: str, options: dict[str, object], said: str, processes: Processes
+) -> None:
+    running = processes.start(*script(body, **options))
     running.line_with("ready")
     running.process.send_signal(signal.SIGTERM)
     with pytest.raises(AssertionError, match="still runs"):
         running.ended(1.0)
     running.process.send_signal(signal.SIGINT)
     assert running.ended() == 130
+    assert said in running.lines[-1]
 
 
 def test_two_signals_at_once_are_one_request(processes: Processes) -> None:
@@ -127,18 +142,6 @@ def test_a_checkpoint_that_is_written_for_too_long_is_told(processes: Processes)
         "error: SIGTERM did not end the run: a checkpoint is still being written after 1 s; ended "
         "without it"
     )
-
-
-def test_a_second_signal_does_not_wait_for_what_is_written(processes: Processes) -> None:
-    body = "is_writing[0] = True; hang()"
-    running = processes.start(*script(body, saving=0.1, save="time.sleep(1000)"))
-    running.line_with("ready")
-    running.process.send_signal(signal.SIGTERM)
-    with pytest.raises(AssertionError, match="still runs"):
-        running.ended(1.0)
-    running.process.send_signal(signal.SIGINT)
-    assert running.ended() == 130
-    assert "a checkpoint is still being written" in running.lines[-1]
 
 
 def test_a_run_has_the_grace_of_its_pod_to_write() -> None:

@@ -4,7 +4,7 @@ import pathlib
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from support import seen_by
@@ -55,12 +55,22 @@ class Case:
 
 
 @pytest.fixture
-def make(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Case]:
+def make(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[int], Case]]:
     maker = tmp_path / "maker"
     maker.write_text(MAKER.format(folder=tmp_path))
     maker.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(maker))
-    return lambda period: Case(tmp_path, period)
+    made: list[Case] = []
+
+    def case(period: int) -> Case:
+        made.append(Case(tmp_path, period))
+        return made[-1]
+
+    yield case
+    for each in made:  # also where the test has failed
+        each.films.close(lambda: False)
 
 
 def test_one_at_a_time_of_a_checkpoint_that_is_saved_for_it(make: Callable[[int], Case]) -> None:
