@@ -52,10 +52,20 @@ class Process:
 def interpreter(module: str) -> list[str]:
     """The beginning of a command that runs a module in an interpreter of its own.
 
-    It finds modules in the folder that it is started in, unless other places have one of that name:
-    what a user has called random.py is not what the standard library imports.
+    It looks for modules where this process does. `python -m` looks first in the folder that it is
+    started in; ps-dqn looks there last, so what a user has called random.py is not what the
+    standard library imports.
     """
+    if _looks_here_first():
+        return [sys.executable, "-m", module]
     return [sys.executable, "-c", _RUN_MODULE, module]
+
+
+def _looks_here_first() -> bool:
+    try:
+        return sys.path[:1] in ([""], [os.getcwd()])
+    except FileNotFoundError:  # the folder is deleted
+        return False
 
 
 def fork(body: Callable[[], int], line: int, line_ours: int) -> Process:

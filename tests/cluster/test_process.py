@@ -18,8 +18,9 @@ print(json.dumps([__name__, sys.argv, sys.orig_argv, random.random() < 1]))
 
 @pytest.mark.parametrize("safe", ["", "1"])  # Python leaves the folder out by itself
 def test_a_module_of_the_folder_is_found_and_is_in_nobodys_way(
-    safe: str, tmp_path: pathlib.Path
+    safe: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[1:])  # whoever runs the tests may do so by python -m
     (tmp_path / "mine.py").write_text(PROGRAM)
     (tmp_path / "random.py").write_text("raise AssertionError('imported')\n")
     environment = environment_of_python() | {"PYTHONSAFEPATH": safe}
@@ -36,3 +37,22 @@ def test_a_module_of_the_folder_is_found_and_is_in_nobodys_way(
     assert (name, argv[1:], is_random) == ("__main__", ["--flag", "x"], True)
     assert argv[0].endswith("mine.py")
     assert original == [sys.executable, "-m", "mine", "--flag", "x"]
+
+
+def test_modules_are_looked_for_where_this_process_does(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of two of one name, the coordinator's and its tasks' is the same.
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        (folder / "mine.py").write_text(f"print({folder.name!r})\n")
+    monkeypatch.chdir(here)
+    environment = environment_of_python()
+    environment["PYTHONPATH"] += f":{there}"
+    for first, found in ((str(here), "here"), (str(there), "there")):
+        monkeypatch.setattr(sys, "path", [first, *sys.path])
+        ran = subprocess.run(
+            interpreter("mine"), env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.stdout == f"{found}\n", ran.stderr
