@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(REPLAYS), help="of experience")
     parser.add_argument("--vectors", type=int, default=2**17, help="transitions of vectors")
     parser.add_argument("--frames", type=int, default=2**12, help="transitions of Pong")
+    parser.add_argument("--n_steps", default="1,3", help="of returns, a rate for each")
     parser.add_argument("--minibatches", type=int, default=8, help="that ps-dqn draws in one call")
     parser.add_argument("--seconds", type=float, default=0.3, help="of drawing for each rate")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -87,20 +88,21 @@ def main() -> None:
             tape = pathlib.Path(temporary) / kind
             tape.mkdir()
             record(kind, options.vectors if kind == "vectors" else options.frames, tape)
-            table(kind, tape, missing)
+            table(kind, tape, missing, [int(n) for n in options.n_steps.split(",")])
 
 
-def table(kind: str, tape: pathlib.Path, missing: set[str]) -> None:
+def table(kind: str, tape: pathlib.Path, missing: set[str], n_steps: list[int]) -> None:
     """Prints a line for each replay as soon as it is measured."""
-    print(f"\n| {kind}: replay | stored | drawn | bytes/transition | ", end="")
-    print("transitions/s, n=1 | transitions/s, n=3 |\n|---|---|---|---|---|---|")
+    columns = ["stored", "drawn", "bytes/transition"]
+    columns += [f"transitions/s, n={n}" for n in n_steps]
+    print(f"\n| {kind}: replay | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     for replay in REPLAYS[kind]:
         whose, stored, draws = replay
         if whose in missing or ("lz4" in stored and "lz4" in missing):
             continue
-        results = [child(tape, replay, n_step) for n_step in (1, 3)]
+        results = [child(tape, replay, n_step) for n_step in n_steps]
         rates = [f"{result['rate']:,.0f}" if result else "-" for result in results]
-        nbytes = f"{results[0]['nbytes']:,.0f}"
+        nbytes = next((f"{result['nbytes']:,.0f}" for result in results if result), "-")
         print(f"| {whose} | {stored} | {draws} | {nbytes} | {' | '.join(rates)} |", flush=True)
 
 
@@ -116,9 +118,6 @@ def child(tape: pathlib.Path, replay: tuple[str, str, str], n_step: int) -> dict
     if ran.returncode:
         sys.exit(f"{replay}, n={n_step}: {ran.stderr}")
     return json.loads(ran.stdout.splitlines()[-1])
-
-
-# One replay, in a process of its own.
 
 
 def measure(

@@ -20,7 +20,7 @@ SHORT = {
     "fault_table.py": "--scenarios=nothing --seeds=1 --steps=15000 --results=OUT/faults.csv",
     "faults.py": "--seconds=6 --period=3 --workers=1 --results=OUT/faults.csv",
     "learning.py": "--games=MinAtar/Breakout-v0 --algorithms=dqn --seeds=1 --output=OUT/games.csv"
-    " --picture=OUT/games.png --total_env_steps=3000 --eval_period=1500",
+    " --picture=OUT/games.png --total_env_steps=3000 --eval_period=1500 --jit_compile=none",
     "limit.py": "--preset=cartpole --rounds=1 --seconds=0.05 --env_steps=4000",
     "local_limit.py": "--rounds=1 --seconds=0.2 --env_steps=8000",
     "overlap.py": "--rounds=1 --total_env_steps=6000",
@@ -29,7 +29,7 @@ SHORT = {
     "peers": "--problems=CartPole-v1 --peers=ours --seeds=1 --times=0.1 --output=OUT/peers.csv"
     " --json=OUT/peers.json --picture=OUT/peers.png",
     "precision.py": "--networks='MLP 120-84' --rounds=1 --seconds=0.05",
-    "replay.py": "--vectors=2048 --frames=256 --minibatches=2 --seconds=0.05",
+    "replay.py": "--vectors=2048 --frames=256 --n_steps=3 --minibatches=2 --seconds=0.05",
     "resume.py": "--presets=cartpole --seeds=1 --times=0.03 --output=OUT/r.csv --picture=OUT/r.png",
     "rounds.py": "--workers=2 --seeds=1 --total_env_steps=4000 --results=OUT/rounds.csv",
     "scaling.py": "--workers=1 --seeds=1 --total_env_steps=90000 --results=OUT/scaling.csv"
