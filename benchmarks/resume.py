@@ -92,13 +92,20 @@ def show(rows: list[dict[str, str]], preset: str) -> None:
     """A row for each way: medians over the seeds, and their ranges."""
     for way in COLORS:
         runs = runs_of(rows, preset, way)
-        before = [statistics.mean(returns(run, "before")[-BEFORE:]) for run in runs]
-        after = [statistics.mean(returns(run, "after")) for run in runs]
-        lowest = [min(returns(run, "after")) for run in runs]
+        # A short run on a busy machine may have no evaluation in one of its halves.
+        halves = {
+            half: [found for run in runs if (found := returns(run, half))]
+            for half in ("before", "after")
+        }
+        before = [statistics.mean(found[-BEFORE:]) for found in halves["before"]]
+        after = [statistics.mean(found) for found in halves["after"]]
+        lowest = [min(found) for found in halves["after"]]
         print(f"| {preset} | {way} | {' | '.join(map(told, (before, after, lowest)))} |")
 
 
 def told(values: list[float]) -> str:
+    if not values:
+        return "–"
     return f"{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
