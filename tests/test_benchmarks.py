@@ -4,6 +4,7 @@ import pathlib
 import shlex
 
 import pytest
+from support.breadth import settings
 from support.programs import ROOT, run_python
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -41,6 +42,12 @@ SHORT = {
     "vectorization.py": "--rounds=1 --seconds=0.05",
 }
 
+# Of each kind one: trainings, an exchange of vectors, a measurement in one process, faults.
+OFTEN = (
+    *("ablation.py", "learning.py", "peers", "parameter_server.py", "exports.py", "limit.py"),
+    *("cost_model.py", "fault_table.py", "solve.py"),
+)
+
 
 def programs() -> set[str]:
     """Those that are called, not imported by others or by a run."""
@@ -52,8 +59,7 @@ def test_each_is_run_here() -> None:
     assert programs() == set(SHORT)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", settings(SHORT, slow=OFTEN))
 def test_it_runs(name: str, tmp_path: pathlib.Path) -> None:
     words = shlex.split(SHORT[name].replace("OUT", str(tmp_path)))
     ended = run_python([f"benchmarks/{name}", *words], ROOT, seconds=600)

@@ -71,6 +71,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(stopped, rows, resumed, further)
 
 
+@pytest.mark.slow
 def test_a_callback_that_returns_true_stops_the_run_in_good_order(both: Both) -> None:
     run = both.stopped
     assert run.outcome == "stopped"

@@ -103,6 +103,7 @@ def test_help_names_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--hidden_sizes (default the run's)" in said
 
 
+@pytest.mark.slow
 def test_from_a_teacher_to_a_run_that_others_play(run: pathlib.Path, processes: Processes) -> None:
     words = ("-m", "ps_dqn.distill", str(run), "--hidden_sizes=4", "--episodes=10")
     running = processes.start(*words, "--env_steps=8000", "--learning_rate=0.01")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from support import kinds_of_runs
+from support.breadth import settings
 
 from ps_dqn import environments, networks
 from ps_dqn.api.run import Run
@@ -61,11 +62,11 @@ def few_observations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, marks=[] if kind == "masks" else [pytest.mark.slow])
-        for kind in kinds_of_runs.KINDS
-        if kind not in ("recurrent", "plain")
-    ],
+    settings(
+        (kind for kind in kinds_of_runs.KINDS if kind not in ("recurrent", "plain")),
+        quick=("masks",),
+        slow=("parts_and_images", "branching_grid", "iqn", "of_a_user"),
+    ),
 )
 def test_what_it_leaves_is_a_run_like_any(kind: str, tmp_path: pathlib.Path) -> None:
     said = {"network": "mlp"} if kind == "of_a_user" else {}

@@ -23,6 +23,18 @@ FIRE, RIGHT, LEFT = 1, 2, 3
 LIVES = 5
 PRESETS = pytest.mark.parametrize("preset", ["atari", "atari_fast", "btr"])
 SIDES = pytest.mark.parametrize("evaluates", [False, True], ids=["training", "evaluation"])
+# What is drawn takes many games: a preset on each side.
+MIXES = pytest.mark.parametrize(
+    ("preset", "evaluates"),
+    [
+        ("atari", True),
+        ("atari_fast", False),
+        pytest.param("btr", True, marks=pytest.mark.slow),
+        pytest.param("btr", False, marks=pytest.mark.slow),
+        pytest.param("atari", False, marks=pytest.mark.thorough),
+        pytest.param("atari_fast", True, marks=pytest.mark.thorough),
+    ],
+)
 
 
 def breakout(preset: str, evaluates: bool, **kwargs: Any) -> Environment:
@@ -73,8 +85,7 @@ def test_a_lost_life_is_learned_from_as_an_end() -> None:
     environments.close()
 
 
-@PRESETS
-@SIDES
+@MIXES
 def test_games_begin_after_up_to_thirty_frames_of_nothing(preset: str, evaluates: bool) -> None:
     with contextlib.closing(making.make_vector(breakout(preset, evaluates), 16)) as vector:
         _, infos = vector.reset(seed=0)
@@ -96,8 +107,7 @@ def are_alike(config: Environment) -> bool:
     return True
 
 
-@PRESETS
-@SIDES
+@MIXES
 def test_actions_are_not_sticky(preset: str, evaluates: bool) -> None:
     assert are_alike(breakout(preset, evaluates, noop_max=0))
 

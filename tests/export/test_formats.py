@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import kinds_of_runs
+from support.breadth import settings
 
 from ps_dqn.environments import raw
 from ps_dqn.errors import UsageError
@@ -48,8 +49,9 @@ class Run:
         return json.loads((self.output / "metadata.json").read_text())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize(
+    "kind", settings(HARD, slow=("parts_and_images", "recurrent", "masks", "iqn", "a3c"))
+)
 def test_all_formats_answer_alike(kind: str, tmp_path: pathlib.Path) -> None:
     run = Run(kind, tmp_path)
     policy = loading.load(run.config, run.folder)
@@ -101,7 +103,7 @@ def test_what_is_written_beside_it(tmp_path: pathlib.Path) -> None:
     "kind",
     [
         *("grid", "c51", "qr_dqn", "noisy", "combinations", "a3c", "stacked_images", "nature"),
-        pytest.param("impala", marks=pytest.mark.slow),
+        pytest.param("impala", marks=pytest.mark.thorough),
     ],
 )
 def test_numpy_is_enough(kind: str, tmp_path: pathlib.Path) -> None:

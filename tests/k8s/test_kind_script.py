@@ -101,13 +101,22 @@ def test_it_goes_through_all_steps_and_leaves_nothing(tools: FakePrograms) -> No
     [
         ({"words": ["kubectl", "apply"], "code": 1, "complains": "no\n"}, "error: kubectl: no"),
         ({"words": ["kubectl", CONDITIONS], "says": "FailureTarget Failed"}, "Job failed"),
-        ({"words": ["kubectl", "exec"], "says": "stopped 5"}, "ended otherwise: stopped 5"),
+        pytest.param(
+            {"words": ["kubectl", "exec"], "says": "stopped 5"},
+            "ended otherwise: stopped 5",
+            marks=pytest.mark.slow,
+        ),
         ({"words": ["kubectl", "exec"], "says": "finished 5"}, "made 5 of 600000"),
-        (
+        pytest.param(
             {"words": ["kubectl", "statefulset/e2e-worker", "wait"], "code": 1},
             "the nodes of worker were not freed",
+            marks=pytest.mark.slow,
         ),
-        ({"words": ["kubectl", "--output=name"], "says": "pod/e2e-x"}, "is left: pod/e2e-x"),
+        pytest.param(
+            {"words": ["kubectl", "--output=name"], "says": "pod/e2e-x"},
+            "is left: pod/e2e-x",
+            marks=pytest.mark.slow,
+        ),
         ({"words": ["kind", "load"], "code": 1, "complains": "not present"}, "not present"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value.replace(" ", "-"),

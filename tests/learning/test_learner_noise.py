@@ -19,7 +19,11 @@ def repeated(given: Inputs) -> Inputs:
     return dataclasses.replace(given, batch=batch)
 
 
-@pytest.mark.parametrize("memory", [{}, RECURRENT], ids=["feedforward", "recurrent"])
+@pytest.mark.parametrize(
+    "memory",
+    [{}, pytest.param(RECURRENT, marks=pytest.mark.slow)],
+    ids=["feedforward", "recurrent"],
+)
 @pytest.mark.parametrize("options", [NOISY, IQN], ids=["noisy", "iqn"])
 def test_every_update_has_noise_of_its_own_which_the_seed_decides(
     options: dict[str, Any], memory: dict[str, Any]

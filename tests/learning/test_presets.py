@@ -22,6 +22,7 @@ def preset(name: str) -> Config:
     return experiment.read(values)
 
 
+LARGE = ("atari_fast", "btr")  # take long to compile
 EXTRAS = {
     **{"lunarlander": "Box2D", "minatar": "minatar"},
     **dict.fromkeys(("atari", "atari_fast", "btr"), "ale_py"),
@@ -38,7 +39,13 @@ LESS = {
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date:DeprecationWarning")  # of version 0 of a game
-@pytest.mark.parametrize("name", sorted(path.stem for path in command_line.PRESETS.glob("*.flags")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
+        for name in sorted(path.stem for path in command_line.PRESETS.glob("*.flags"))
+    ],
+)
 def test_every_preset_learns(name: str) -> None:
     if name in EXTRAS:
         pytest.importorskip(EXTRAS[name])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from support.breadth import settings
 from support.four_numbers import slopes
 
 from ps_dqn import networks
@@ -185,7 +186,9 @@ def reference_learn(
     return parameters - start, total, errors
 
 
-@pytest.mark.parametrize("jit_compile", ["none", "update"])
+@pytest.mark.parametrize(
+    "jit_compile", settings(["none", "update"], quick=("none",), slow=("update",))
+)
 def test_learning_from_whole_sequences_against_a_reference(jit_compile: str) -> None:
     batch, online = random_rollout(), online_of(made()[1])
     learned = learn(batch, online, jit_compile=jit_compile)
@@ -207,6 +210,7 @@ def test_rewards_are_scaled_where_learned_and_where_read() -> None:
     np.testing.assert_allclose(learned.td_loss, loss, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_learned_is_the_same_compiled() -> None:
     options: dict[str, Any] = {
         "dueling": True, "hidden_sizes": (5, 4), "layer_norm": True,

@@ -118,6 +118,7 @@ def test_sequences_against_a_reference(mode: str, index: int) -> None:
     assert found.errors.numpy() == close([0.9 * each.max() + 0.1 * each.mean() for each in sizes])
 
 
+@pytest.mark.slow
 def test_the_stored_state_and_the_burn_in_matter_until_an_episode_begins() -> None:
     batch = random_sequences(np.random.default_rng(7))
     batch = batch._replace(starts=np.zeros_like(batch.starts))

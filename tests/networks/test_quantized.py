@@ -107,7 +107,10 @@ def built(kind: str) -> tuple[Any, Any]:
     return networks.build(*whose), networks.build(*whose, "int8")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] if kind == "impala" else []) for kind in KINDS],
+)
 def test_a_network_acts_almost_as_in_float32(kind: str) -> None:
     full, rounded = built(kind)
     spec, num = KINDS[kind][0], 60

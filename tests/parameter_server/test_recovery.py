@@ -47,10 +47,21 @@ def same(found: State, wanted: State) -> None:
         {},
         {"outer_momentum": 0.5},
         {"push_wire_dtype": "bfloat16"},
-        {"outer_momentum": 0.5, "local_updates": 1, "outer_learning_rate": None},
+        pytest.param(
+            {"outer_momentum": 0.5, "local_updates": 1, "outer_learning_rate": None},
+            marks=pytest.mark.thorough,
+        ),
         {"reset_period": 30, "push_wire_dtype": "bfloat16", "outer_momentum": 0.5},
-        {"pruning": "magnitude", **PRUNED, "push_wire_dtype": "bfloat16", "outer_momentum": 0.5},
-        {"pruning": "rigl", **PRUNED, "outer_momentum": 0.5},
+        pytest.param(
+            {
+                **{"pruning": "magnitude", **PRUNED, "push_wire_dtype": "bfloat16"},
+                "outer_momentum": 0.5,
+            },
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"pruning": "rigl", **PRUNED, "outer_momentum": 0.5}, marks=pytest.mark.thorough
+        ),
     ],
     ids=lambda options: ",".join(options) or "plain",
 )

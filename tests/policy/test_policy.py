@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from support import kinds_of_runs
+from support.breadth import settings
 from support.kinds_of_runs import Shown
 
 from ps_dqn.config import Config
@@ -22,11 +23,6 @@ from ps_dqn.policy.policy import Policy
 from ps_dqn.run.checkpoints import Checkpoints
 
 SEED, EPISODES = 7, 2
-# Kinds of runs that are much like others, or take long.
-REST = {
-    *("impala", "nature", "parts_and_images", "stacked_parts", "tuple", "one_of", "combinations"),
-    *("branching_grid", "hl_gauss", "of_a_user"),
-}
 
 
 def made(kind: str, path: pathlib.Path, **values: Any) -> tuple[Config, pathlib.Path, Policy]:
@@ -59,10 +55,11 @@ def masks_of(infos: dict[str, Any], policy: Policy) -> np.ndarray | None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.slow] if kind in REST else [])
-        for kind in kinds_of_runs.KINDS
-    ],
+    settings(
+        kinds_of_runs.KINDS,
+        quick=("recurrent", "masks", "branching", "normalized", "a3c", "grid_of_one"),
+        slow=("parts_and_images", "of_a_user", "iqn", "buttons"),
+    ),
 )
 def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:
     config, folder, policy = made(kind, tmp_path)

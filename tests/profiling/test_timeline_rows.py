@@ -205,6 +205,7 @@ def test_the_file_is_what_viewers_of_traces_take() -> None:
     assert ours["tasks"]["worker-0"]["totals"]["learning (beside)"]["times"] == 40
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_row_for_each_task(tmp_path: pathlib.Path) -> None:
     picture.draw(tmp_path / "few.png", ALL, TOTAL, "a run")
     many = [COORDINATOR, *(WORKER._replace(task=f"worker-{i}") for i in range(40))]

@@ -202,6 +202,7 @@ def write_rows(track: str, folder: pathlib.Path, *env_steps: int) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")  # of its packages
+@pytest.mark.slow
 def test_mlflow_has_the_rows_of_a_run_that_was_resumed(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +267,7 @@ def wandb_records(content: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.filterwarnings("ignore")  # of its package
+@pytest.mark.slow
 def test_wandb_has_the_rows_without_a_network(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+import pytest
 from support import states
 
 from ps_dqn.run import directory
@@ -60,6 +61,7 @@ def test_what_another_run_has_learned_and_measured_is_set_aside(tmp_path: pathli
         assert directory.set_aside(tmp_path) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_anew_has_no_best_but_its_own(coordinate, tmp_path) -> None:
     folder = tmp_path / "again"
     (folder / directory.CHECKPOINTS).mkdir(parents=True)

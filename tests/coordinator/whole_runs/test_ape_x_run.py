@@ -23,6 +23,7 @@ SMALL = (
 )
 
 
+@pytest.mark.slow
 def test_a_run_of_actors_and_learners(coordinate) -> None:
     folder, ended = coordinate(
         "shared", *SMALL, "--num_learners=2", "--frame_stack=2", "--total_env_steps=3000"

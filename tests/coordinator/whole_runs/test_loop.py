@@ -68,6 +68,7 @@ def copied(finished: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
     return pathlib.Path(shutil.copytree(finished, tmp_path / "copied"))
 
 
+@pytest.mark.slow
 def test_a_seed_gives_one_run_and_another_seed_another(coordinate):
     flags = (*SMALL, "--cluster=in_process", "--num_workers=1", "--total_env_steps=6000")
     rows = {}
@@ -158,6 +159,7 @@ def test_the_best_network_is_a_keras_model(finished):
     np.testing.assert_array_equal(np.concatenate(weights), best.state.average)
 
 
+@pytest.mark.slow
 def test_several_parameter_servers_and_workers(coordinate):
     flags = ("--num_ps=3", "--num_workers=4", "--total_env_steps=5000")
     folder, ended = coordinate("many", *SMALL, *flags)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from support import matrix
+from support.breadth import settings
 from support.command_lines import parsed
 
 from ps_dqn import config as configuration
@@ -12,9 +13,9 @@ from ps_dqn.errors import UsageError
 from ps_dqn.flags import experiment
 from ps_dqn.run import checkpoints
 
-pytestmark = pytest.mark.slow
-
 UPDATES, UPDATES_OF_IMAGES = 200, 30
+COVERING = matrix.covering()
+OFTEN = 20  # of them, with each choice and two thirds of the pairs
 LITTLE = (
     *("--total_env_steps=4000", "--update_period=16", "--num_envs_per_worker=8", "--batch_size=16"),
     *("--hidden_sizes=16", "--jit_compile=none", "--target_return=inf", "--seed=3"),
@@ -33,11 +34,13 @@ def refusal(mix: matrix.Mix) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_every_topology_is_asked_for() -> None:
     [topology] = [field for field in configuration.fields() if field.name == "topology"]
     assert {*matrix.AXES["topology"]} == {*topology.metadata["choices"]}
 
 
+@pytest.mark.slow
 def test_what_goes_together_in_pairs_goes_together() -> None:
     possible = [mix for mix in matrix.mixes() if not matrix.refused(mix)]
     assert len(possible) > 400
@@ -45,6 +48,7 @@ def test_what_goes_together_in_pairs_goes_together() -> None:
     assert {mix: why for mix in some if (why := refusal(mix))} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", matrix.nearly(), ids="-".join)
 def test_what_does_not_go_together_is_refused(mix: matrix.Mix) -> None:
     why = refusal(mix)
@@ -52,7 +56,13 @@ def test_what_does_not_go_together_is_refused(mix: matrix.Mix) -> None:
     assert why.startswith("--")
 
 
-@pytest.mark.parametrize("mix", [*matrix.covering(), *matrix.MIXES_OF_IMAGES], ids="-".join)
+@pytest.mark.parametrize(
+    "mix",
+    settings(
+        [*COVERING, *matrix.MIXES_OF_IMAGES], slow=(*COVERING[:OFTEN], *matrix.MIXES_OF_IMAGES)
+    ),
+    ids="-".join,
+)
 def test_what_goes_together_trains(coordinate, mix: matrix.Mix) -> None:
     if mix in matrix.MIXES_OF_IMAGES:
         pytest.importorskip("ale_py")

@@ -1,6 +1,7 @@
 """Whole runs of networks most of whose weights are zero: what is kept, shown and left."""
 
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from support.breadth import settings
 from support.processes import Processes
 from support.states import newest
 
@@ -62,23 +64,28 @@ def test_a_run_becomes_as_sparse_as_it_is_to_be(coordinate, pruning: str) -> Non
         assert shown[0] == pytest.approx(shown[-1], abs=1e-6)
 
 
-@pytest.mark.slow
+WAYS = {
+    "a3c": ("--preset=a3c", "--num_workers=2", "--num_envs=16", "--hidden_sizes=32,32"),
+    "ape_x": ("--preset=ape_x", "--num_actors=1", "--num_learners=2", "--num_envs=8", *SMALL),
+    "async": ("--num_workers=2", "--aggregation=async", "--num_envs=16", *SMALL),
+    "median": ("--num_workers=2", "--aggregation=median", "--num_envs=16", *SMALL),
+    "gradients": ("--num_workers=1", "--local_updates=1", "--num_envs=8", *SMALL[:4]),
+    "normalized": ("--num_workers=1", "--normalize_observations=on", "--num_envs=8", *SMALL),
+}
+
+
 @pytest.mark.parametrize(
-    "preset",
-    [
-        ("--preset=a3c", "--num_workers=2", "--num_envs=16", "--hidden_sizes=32,32"),
-        ("--preset=ape_x", "--num_actors=1", "--num_learners=2", "--num_envs=8", *SMALL),
-        ("--num_workers=2", "--aggregation=async", "--num_envs=16", *SMALL),
-        ("--num_workers=2", "--aggregation=median", "--num_envs=16", *SMALL),
-        ("--num_workers=1", "--local_updates=1", "--num_envs=8", *SMALL[:4]),
-        ("--num_workers=1", "--normalize_observations=on", "--num_envs=8", *SMALL),
-    ],
-    ids=["a3c", "ape_x", "async", "median", "gradients", "normalized"],
+    "way",
+    settings(
+        itertools.product(WAYS, ("magnitude", "rigl")),
+        slow=(("async", "rigl"), ("ape_x", "magnitude"), ("gradients", "rigl")),
+    ),
+    ids="-".join,
 )
-@pytest.mark.parametrize("pruning", ["magnitude", "rigl"])
-def test_it_goes_with_other_ways_to_learn(coordinate, preset, pruning: str) -> None:
+def test_it_goes_with_other_ways_to_learn(coordinate, way: tuple[str, str]) -> None:
+    preset, pruning = way
     options = (f"--pruning={pruning}", "--sparsity=0.8", "--pruning_changes=4")
-    run = ("--cluster=in_process", *preset, *options, "--total_env_steps=4000")
+    run = ("--cluster=in_process", *WAYS[preset], *options, "--total_env_steps=4000")
     folder, ended = coordinate("run", *run)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     state = newest(folder)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from support import processes as real
+from support.breadth import settings
 from support.processes import Processes, Running
 
 from ps_dqn.run import signals
@@ -80,7 +81,9 @@ command_line.run_main(__main__.main)
     assert [line for line in running.lines if line in expected] == expected
 
 
-@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    "start_method", settings(["fork", "spawn"], quick=("fork",), slow=("spawn",))
+)
 def test_killed_coordinator_leaves_no_process(
     processes: Processes, tmp_path: pathlib.Path, start_method: str
 ) -> None:
