@@ -60,13 +60,14 @@ def test_a_command_starts_beside_files_of_the_same_names(
     assert f"ps_dqn.{command}" in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "roles",
     [
         ["--num_workers=1"],
         # Each task by a Python of its own, which imports all that it needs.
-        pytest.param(["--preset=ape_x", "--start_method=spawn"], marks=pytest.mark.slow),
-        pytest.param(["--preset=seed", "--start_method=spawn"], marks=pytest.mark.slow),
+        ["--preset=ape_x", "--start_method=spawn"],
+        ["--preset=seed", "--start_method=spawn"],
     ],
     ids=["a worker", "Ape-X", "SEED"],
 )

@@ -35,6 +35,7 @@ def added_up(coordinate_once):
     return folder, ended
 
 
+@pytest.mark.slow
 def test_200_updates_are_those_of_rounds_on_a_parameter_server(added_up, coordinate_once) -> None:
     """On the same experience: what workers do next follows from what they have learned."""
     folder, _ = added_up

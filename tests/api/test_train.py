@@ -129,6 +129,7 @@ def test_a_run_has_its_metrics_by_name(both: Both) -> None:
     assert "finished" in repr(run)
 
 
+@pytest.mark.slow
 def test_an_exception_in_a_callback_ends_the_run_and_comes_out(
     tmp_path: pathlib.Path,
     capsys: pytest.CaptureFixture[str],

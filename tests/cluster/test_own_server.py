@@ -27,6 +27,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.slow
 def test_a_server_answers_unless_it_hangs_or_is_gone(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_from_a_teacher_to_a_run_that_others_play(run: pathlib.Path, processes: 
     ]
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_and_nothing_is_left(run: pathlib.Path, processes: Processes) -> None:
     words = ("-m", "ps_dqn.distill", str(run), "--hidden_sizes=4", "--episodes=2")
     running = processes.start(*words, "--env_steps=100000000")

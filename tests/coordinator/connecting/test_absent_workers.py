@@ -86,6 +86,7 @@ gymnasium.register("tests/SlowCatch-v0", entry_point=SlowCatch)
 """
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_worker_that_evaluates(coordinate, tmp_path: pathlib.Path) -> None:
     (tmp_path / "slow_catch.py").write_text(SLOW_CATCH)
     folder, ended = coordinate(

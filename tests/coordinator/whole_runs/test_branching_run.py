@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_every_part_of_many_actions_is_learned(coordinate) -> None:
     folder, ended = coordinate(
         "locks",

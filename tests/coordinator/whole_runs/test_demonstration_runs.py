@@ -45,6 +45,7 @@ def evaluations(folder: pathlib.Path) -> list[float]:
 
 
 @pytest.mark.parametrize("more", [(), ("--cql_alpha=0.1", "--replay=prioritized")])
+@pytest.mark.slow
 def test_a_toy_environment_is_learned_from_random_play_alone(coordinate, tmp_path, more) -> None:
     caught(tmp_path / "random.npz", episodes=2000, share_random=1.0)
     folder, ended = coordinate(
@@ -67,6 +68,7 @@ def test_a_toy_environment_is_learned_from_random_play_alone(coordinate, tmp_pat
     assert "they alone are learned from (--offline)" in ended.stdout
 
 
+@pytest.mark.slow
 def test_good_demonstrations_bring_the_first_policies_forward(coordinate, tmp_path) -> None:
     # The margin makes it an imitation, where there is too little experience of its own.
     caught(tmp_path / "shown.npz", episodes=200, share_random=0.0)

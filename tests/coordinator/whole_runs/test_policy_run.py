@@ -15,6 +15,7 @@ SMALL = (
 )
 
 
+@pytest.mark.slow
 def test_a_policy_is_learned_and_loaded(coordinate) -> None:
     folder, ended = coordinate(
         "recall",

@@ -31,6 +31,7 @@ def newest(folder: pathlib.Path) -> checkpoints.Checkpoint:
 
 
 @pytest.mark.parametrize("local_updates", [1, 8])
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_scale_that_it_came_down_to(coordinate, local_updates) -> None:
     kind = f"--local_updates={local_updates}"
     # Rewards of CartPole are 1, and so are its errors: 1000 of them in one gradient overflow.
@@ -63,6 +64,7 @@ def test_a_run_goes_on_with_the_scale_that_it_came_down_to(coordinate, local_upd
     assert {layer.compute_dtype for layer in layers} == {"float32"}
 
 
+@pytest.mark.slow
 def test_workers_act_in_8_bits_and_learn_in_float32(coordinate) -> None:
     flags = tuple(flag for flag in FLAGS if not flag.startswith("--precision"))
     options = ("--acting_precision=int8", "--overlap=on", "--total_env_steps=1500")

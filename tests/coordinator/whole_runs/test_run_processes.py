@@ -139,6 +139,7 @@ def test_interrupted_run_is_resumed(processes: Processes, tmp_path: pathlib.Path
     assert second["training_seconds"] > first["training_seconds"]
 
 
+@pytest.mark.slow
 def test_a_run_that_a_system_stops_may_be_started_again(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
