@@ -93,14 +93,14 @@ def show(rows: list[dict[str, str]], preset: str) -> None:
     for way in COLORS:
         runs = runs_of(rows, preset, way)
         # A short run on a busy machine may have no evaluation in one of its halves.
-        halves = {
-            half: [found for run in runs if (found := returns(run, half))]
-            for half in ("before", "after")
-        }
-        before = [statistics.mean(found[-BEFORE:]) for found in halves["before"]]
-        after = [statistics.mean(found) for found in halves["after"]]
-        lowest = [min(found) for found in halves["after"]]
-        print(f"| {preset} | {way} | {' | '.join(map(told, (before, after, lowest)))} |")
+        before = [found for run in runs if (found := returns(run, "before"))]
+        after = [found for run in runs if (found := returns(run, "after"))]
+        cells = (
+            [statistics.mean(found[-BEFORE:]) for found in before],
+            [statistics.mean(found) for found in after],
+            [min(found) for found in after],
+        )
+        print(f"| {preset} | {way} | {' | '.join(map(told, cells))} |")
 
 
 def told(values: list[float]) -> str:
@@ -121,8 +121,9 @@ def draw(rows: list[dict[str, str]], presets: list[str], path: pathlib.Path) -> 
                 axis.plot(steps, values, color=color, label=label, alpha=0.7, linewidth=1)
                 label = None
         own = [row for row in rows if row["preset"] == preset]
-        where = max(int(row["env_steps"]) for row in own if row["half"] == "before")
-        axis.axvline(where, color="grey", linestyle=":", label="stopped and resumed")
+        before = [int(row["env_steps"]) for row in own if row["half"] == "before"]
+        if before:
+            axis.axvline(max(before), color="grey", linestyle=":", label="stopped and resumed")
         axis.set_title(f"{preset}, {len({row['seed'] for row in own})} seeds")
         axis.set_xlabel("environment steps, all workers")
         axis.xaxis.set_major_formatter("{x:,.0f}")

@@ -4,8 +4,8 @@ import pathlib
 import shlex
 
 import pytest
-from support.breadth import settings
 from support.programs import ROOT, run_python
+from support.tiers import tiered
 
 BENCHMARKS = ROOT / "benchmarks"
 # What makes each short. `OUT` is a folder of the test's.
@@ -59,7 +59,7 @@ def test_each_is_run_here() -> None:
     assert programs() == set(SHORT)
 
 
-@pytest.mark.parametrize("name", settings(SHORT, slow=OFTEN))
+@pytest.mark.parametrize("name", tiered(SHORT, slow=OFTEN))
 def test_it_runs(name: str, tmp_path: pathlib.Path) -> None:
     words = shlex.split(SHORT[name].replace("OUT", str(tmp_path)))
     ended = run_python([f"benchmarks/{name}", *words], ROOT, seconds=600)

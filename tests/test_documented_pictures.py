@@ -8,14 +8,13 @@ import pytest
 from support.programs import ROOT, run_python
 
 # Nothing is measured. `OUT` is a folder of the test's.
+GAMES = ("Breakout", "SpaceInvaders", "Asterix", "Freeway", "Seaquest")
 DRAWN = {
     "minatar": "benchmarks/learning.py --seeds=0 --output=docs/minatar.csv --picture=OUT/it.svg"
     " --games=MinAtar/SpaceInvaders-v0,MinAtar/Breakout-v0",
     "minatar500": "benchmarks/learning.py --seeds=0 --output=docs/minatar500.csv"
     " --picture=OUT/it.svg --algorithms=dqn,pqn,munchausen_iqn,rainbow --games="
-    + ",".join(
-        f"MinAtar/{game}-v0" for game in ("Breakout", "SpaceInvaders", "Asterix", "Freeway")
-    ),
+    + ",".join(f"MinAtar/{game}-v0" for game in GAMES),
     "parameter-server": "benchmarks/parameter_server.py --rounds=0 --plot=OUT/it.svg"
     " --results=docs/parameter-server.csv",
     "performance": "benchmarks/peers --seeds=0 --output=docs/performance.csv --json=OUT/it.json"

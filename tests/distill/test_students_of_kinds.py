@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from support import kinds_of_runs
-from support.breadth import settings
+from support.tiers import tiered
 
 from ps_dqn import environments, networks
 from ps_dqn.api.run import Run
@@ -62,7 +62,7 @@ def few_observations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    settings(
+    tiered(
         (kind for kind in kinds_of_runs.KINDS if kind not in ("recurrent", "plain")),
         quick=("masks",),
         slow=("parts_and_images", "branching_grid", "iqn", "of_a_user"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support import kinds_of_runs
-from support.breadth import settings
+from support.tiers import tiered
 
 from ps_dqn.environments import raw
 from ps_dqn.errors import UsageError
@@ -50,7 +50,7 @@ class Run:
 
 
 @pytest.mark.parametrize(
-    "kind", settings(HARD, slow=("parts_and_images", "recurrent", "masks", "iqn", "a3c"))
+    "kind", tiered(HARD, slow=("parts_and_images", "recurrent", "masks", "iqn", "a3c"))
 )
 def test_all_formats_answer_alike(kind: str, tmp_path: pathlib.Path) -> None:
     run = Run(kind, tmp_path)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.breadth import settings
 from support.small_learner import (
     ACTIONS,
     DELTA,
@@ -28,6 +27,7 @@ from support.small_learner import (
     inputs,
     learn,
 )
+from support.tiers import tiered
 
 from ps_dqn.config import Config
 from ps_dqn.learning.learner import Learned, compiled_by_xla, local_optimizer_slots
@@ -195,7 +195,7 @@ COMPILED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.usefixtures("same_noise_everywhere")
-@pytest.mark.parametrize("kind", settings(COMPILED, quick=("none", "c51", "qr_dqn"), slow=COMPILED))
+@pytest.mark.parametrize("kind", tiered(COMPILED, quick=("none", "c51", "qr_dqn"), slow=COMPILED))
 def test_compiled_and_not_agree(kind: str) -> None:
     # One update compiles sooner; test_recurrent_networks.py has a loop within the loop.
     updates = 1 if "recurrent" in kind else 2

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.breadth import settings
 from support.small_learner import (
     DISTRIBUTIONS,
     DUELING,
@@ -20,6 +19,7 @@ from support.small_learner import (
     Inputs,
     inputs,
 )
+from support.tiers import tiered
 
 from ps_dqn import networks
 from ps_dqn.config import Precision
@@ -105,7 +105,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    "kind", settings(KINDS, quick=("dqn", "c51"), slow=("recurrent_iqn", "noisy_dueling"))
+    "kind", tiered(KINDS, quick=("dqn", "c51"), slow=("recurrent_iqn", "noisy_dueling"))
 )
 def test_updates_are_those_of_float32_but_for_rounding(kind: str) -> None:
     numbers = "float16" if kind == "dqn" else "bfloat16"
@@ -127,7 +127,7 @@ def overflowing(made: Inputs, update: int) -> Inputs:
     return dataclasses.replace(made, batch=made.batch._replace(observations=observations))
 
 
-@pytest.mark.parametrize("compiled", settings(["none", "update"], quick=("update",)))
+@pytest.mark.parametrize("compiled", tiered(["none", "update"], quick=("update",)))
 def test_an_update_that_overflows_is_as_if_it_were_not_there(compiled: str) -> None:
     options = {"precision": "float16", "jit_compile": compiled, "optimizer": "adam"}
     all_three = overflowing(given(**options), update=1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.small_learner import SEED, Inputs, learn
+from support.tiers import tiered
 
 from ps_dqn import networks
 from ps_dqn.config import Config
@@ -22,7 +23,8 @@ def preset(name: str) -> Config:
     return experiment.read(values)
 
 
-LARGE = ("atari_fast", "btr")  # take long to compile
+NAMES = {path.stem for path in command_line.PRESETS.glob("*.flags")}
+LARGE = {"atari_fast", "btr"}  # take long to compile
 EXTRAS = {
     **{"lunarlander": "Box2D", "minatar": "minatar"},
     **dict.fromkeys(("atari", "atari_fast", "btr"), "ale_py"),
@@ -39,13 +41,7 @@ LESS = {
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date:DeprecationWarning")  # of version 0 of a game
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
-        for name in sorted(path.stem for path in command_line.PRESETS.glob("*.flags"))
-    ],
-)
+@pytest.mark.parametrize("name", tiered(sorted(NAMES), quick=NAMES - LARGE, slow=LARGE))
 def test_every_preset_learns(name: str) -> None:
     if name in EXTRAS:
         pytest.importorskip(EXTRAS[name])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.breadth import settings
 from support.four_numbers import slopes
+from support.tiers import tiered
 
 from ps_dqn import networks
 from ps_dqn.config import Config
@@ -187,7 +187,7 @@ def reference_learn(
 
 
 @pytest.mark.parametrize(
-    "jit_compile", settings(["none", "update"], quick=("none",), slow=("update",))
+    "jit_compile", tiered(["none", "update"], quick=("none",), slow=("update",))
 )
 def test_learning_from_whole_sequences_against_a_reference(jit_compile: str) -> None:
     batch, online = random_rollout(), online_of(made()[1])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.breadth import settings
+from support.tiers import tiered
 
 from ps_dqn import networks
 from ps_dqn.config import Config
@@ -140,9 +140,7 @@ def test_images_of_a_recurrent_rollout_are_shifted_alike() -> None:
     assert len(set.union(*by)) > 1
 
 
-@pytest.mark.parametrize(
-    "compiled", settings(["none", "update"], quick=("none",), slow=("update",))
-)
+@pytest.mark.parametrize("compiled", tiered(["none", "update"], quick=("none",), slow=("update",)))
 def test_the_learner_learns_from_shifted_images(compiled: str) -> None:
     options = {"optimizer": "sgd", "jit_compile": compiled}
     config, batch = batch_for(random_shift=2, **options)

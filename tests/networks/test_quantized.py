@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from support import small_networks
 from support.option_values import A3C
+from support.tiers import tiered
 
 from ps_dqn import networks
 from ps_dqn.config import Config
@@ -107,10 +108,7 @@ def built(kind: str) -> tuple[Any, Any]:
     return networks.build(*whose), networks.build(*whose, "int8")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=[pytest.mark.slow] if kind == "impala" else []) for kind in KINDS],
-)
+@pytest.mark.parametrize("kind", tiered(KINDS, quick=KINDS.keys() - {"impala"}, slow=("impala",)))
 def test_a_network_acts_almost_as_in_float32(kind: str) -> None:
     full, rounded = built(kind)
     spec, num = KINDS[kind][0], 60

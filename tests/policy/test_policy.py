@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 import pytest
 from support import kinds_of_runs
-from support.breadth import settings
 from support.kinds_of_runs import Shown
+from support.tiers import tiered
 
 from ps_dqn.config import Config
 from ps_dqn.environments import interface as interfaces
@@ -55,7 +55,7 @@ def masks_of(infos: dict[str, Any], policy: Policy) -> np.ndarray | None:
 
 @pytest.mark.parametrize(
     "kind",
-    settings(
+    tiered(
         kinds_of_runs.KINDS,
         quick=("recurrent", "masks", "branching", "normalized", "a3c", "grid_of_one"),
         slow=("parts_and_images", "of_a_user", "iqn", "buttons"),

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from support import matrix
-from support.breadth import settings
 from support.command_lines import parsed
+from support.tiers import tiered
 
 from ps_dqn import config as configuration
 from ps_dqn.errors import UsageError
@@ -58,9 +58,7 @@ def test_what_does_not_go_together_is_refused(mix: matrix.Mix) -> None:
 
 @pytest.mark.parametrize(
     "mix",
-    settings(
-        [*COVERING, *matrix.MIXES_OF_IMAGES], slow=(*COVERING[:OFTEN], *matrix.MIXES_OF_IMAGES)
-    ),
+    tiered([*COVERING, *matrix.MIXES_OF_IMAGES], slow=(*COVERING[:OFTEN], *matrix.MIXES_OF_IMAGES)),
     ids="-".join,
 )
 def test_what_goes_together_trains(coordinate, mix: matrix.Mix) -> None:

@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 import pytest
-from support.breadth import settings
 from support.processes import Processes
 from support.states import newest
+from support.tiers import tiered
 
 from ps_dqn.errors import UsageError
 from ps_dqn.state import State
@@ -76,7 +76,7 @@ WAYS = {
 
 @pytest.mark.parametrize(
     "way",
-    settings(
+    tiered(
         itertools.product(WAYS, ("magnitude", "rigl")),
         slow=(("async", "rigl"), ("ape_x", "magnitude"), ("gradients", "rigl")),
     ),

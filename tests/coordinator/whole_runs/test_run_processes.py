@@ -8,8 +8,8 @@ import sys
 
 import pytest
 from support import processes as real
-from support.breadth import settings
 from support.processes import Processes, Running
+from support.tiers import tiered
 
 from ps_dqn.run import signals
 
@@ -82,7 +82,7 @@ command_line.run_main(__main__.main)
 
 
 @pytest.mark.parametrize(
-    "start_method", settings(["fork", "spawn"], quick=("fork",), slow=("spawn",))
+    "start_method", tiered(["fork", "spawn"], quick=("fork",), slow=("spawn",))
 )
 def test_killed_coordinator_leaves_no_process(
     processes: Processes, tmp_path: pathlib.Path, start_method: str

@@ -1,4 +1,4 @@
-"""Tests of the same in many settings: which settings are tried how often."""
+"""Tests of the same in many settings: which of them are quick, slow or thorough."""
 
 from collections.abc import Container, Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 
-def settings(
+def tiered(
     values: Iterable[Any], *, quick: Container[Any] = (), slow: Container[Any] = ()
 ) -> list[Any]:
     """Parameters: few that are always tried, some with `-m slow`, all others with `-m thorough`."""
