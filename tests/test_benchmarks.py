@@ -42,11 +42,8 @@ SHORT = {
     "vectorization.py": "--rounds=1 --seconds=0.05",
 }
 
-# Of each kind one: trainings, an exchange of vectors, a measurement in one process, faults.
-OFTEN = (
-    *("ablation.py", "learning.py", "peers", "parameter_server.py", "exports.py", "limit.py"),
-    *("cost_model.py", "fault_table.py", "solve.py"),
-)
+# Of each kind a short one.
+OFTEN = (*("ablation.py", "cost_model.py", "exports.py", "peers"),)
 
 
 def programs() -> set[str]:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from support import documented, processes
+from support.tiers import tiered
 
 from ps_dqn.cluster import ports
 
@@ -41,8 +42,7 @@ def tasks_not_shown(commands: list[tuple[str, list[str]]]) -> list[tuple[str, li
     return [(role, [*hosts, f"--task_index={i}"]) for role, i in wanted if (role, i) not in there]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("document", documented.CLUSTERS)
+@pytest.mark.parametrize("document", tiered(documented.CLUSTERS, slow=("README.md", "ape-x.md")))
 def test_a_cluster_trains(document: str, tmp_path: pathlib.Path) -> None:
     commands = commands_of(document)
     assert [word for word, _ in commands].index("train") == len(commands) - 1

@@ -10,10 +10,13 @@ import pytest
 from support import documented
 from support.documented import SHORT, Shown
 from support.programs import environment_of_python
+from support.tiers import tiered
 
 # What makes each command short.
 MORE = {"train": SHORT, "sweep": (*SHORT, "--seeds=2"), "distill": ("--env_steps=500",)}
 MORE |= {"evaluate": ("--episodes=2",), "watch": ("--episodes=1",)}
+# The others have whole trainings of their own.
+OFTEN = ("commands.md", "looking.md", "running.md", "watching.md")
 # Runs that the documents have from elsewhere.
 RUNS = re.compile(r"^(cart|runs/…|runs/my_run|runs/CartPole-v1-[0-9-]+)$")
 
@@ -52,8 +55,7 @@ def steps_of(document: str) -> list[Shown]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("document", documented.FOLLOWED)
+@pytest.mark.parametrize("document", tiered(documented.FOLLOWED, slow=OFTEN))
 def test_a_document_is_followed(document: str, a_run: pathlib.Path, tmp_path: pathlib.Path) -> None:
     documented.folder_of_examples(tmp_path)
     done = 0

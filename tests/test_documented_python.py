@@ -14,8 +14,6 @@ from support.documented import SHORT
 from support.processes import Processes
 from support.programs import ROOT, environment_of_python
 
-pytestmark = pytest.mark.slow
-
 # What `SHORT` is for, as options of `train`.
 OPTIONS = "num_envs=4, local_updates=2, min_replay_size=64, eval_episodes=1, confirm_episodes=0"
 OPTIONS += ", total_env_steps=2000, eval_period=400"
@@ -44,6 +42,7 @@ def train(folder: pathlib.Path, *words: str) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.slow
 def test_of_the_readme(tmp_path: pathlib.Path) -> None:
     [code] = blocks(ROOT / "README.md")
     code = code.replace('train("CartPole-v1"', f'train("CartPole-v1", {OPTIONS}')
@@ -51,6 +50,7 @@ def test_of_the_readme(tmp_path: pathlib.Path) -> None:
     assert said.endswith("True\n")
 
 
+@pytest.mark.slow
 def test_of_training_from_python(tmp_path: pathlib.Path) -> None:
     begins, stops = blocks(ROOT / "docs/python.md")
     # Whatever is learned in so little is good enough.
@@ -68,6 +68,7 @@ def test_of_training_from_python(tmp_path: pathlib.Path) -> None:
         assert do(tmp_path, "-c", f"{code}    print(error)").splitlines()[-1] == message
 
 
+@pytest.mark.thorough
 def test_of_a_policy_and_of_its_files(tmp_path: pathlib.Path) -> None:
     train(tmp_path, "--run_dir=cart", "--hidden_sizes=64,64")
     acts, remembers, *of_files = blocks(ROOT / "docs/export.md")
@@ -82,6 +83,7 @@ def test_of_a_policy_and_of_its_files(tmp_path: pathlib.Path) -> None:
         assert ("array([" in said) == ("print" in code)
 
 
+@pytest.mark.slow
 def test_of_what_answers_over_http(tmp_path: pathlib.Path, processes: Processes) -> None:
     train(tmp_path, "--run_dir=cart")
     shown = [each.words for each in documented.all_shown() if each.document == "export.md"]
@@ -107,6 +109,7 @@ def test_of_what_answers_over_http(tmp_path: pathlib.Path, processes: Processes)
             assert isinstance(found["action"], list) == isinstance(shown_answer["action"], list)
 
 
+@pytest.mark.thorough
 def test_of_demonstrations(tmp_path: pathlib.Path) -> None:
     [code] = blocks(ROOT / "docs/demonstrations.md")
     do(tmp_path, "-c", code)
@@ -123,6 +126,7 @@ def test_of_demonstrations(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "kept.npz").exists()
 
 
+@pytest.mark.slow
 def test_of_a_network_of_ones_own(tmp_path: pathlib.Path) -> None:
     code = next(each for each in blocks(ROOT / "docs/learning.md") if "my_net" in each)
     (tmp_path / "my_package").mkdir()
@@ -130,6 +134,7 @@ def test_of_a_network_of_ones_own(tmp_path: pathlib.Path) -> None:
     train(tmp_path, "--network=my_package.my_net:build", "--run_dir=mine")
 
 
+@pytest.mark.slow
 def test_of_the_shop(tmp_path: pathlib.Path) -> None:
     documented.folder_of_examples(tmp_path)
     train(tmp_path, "--env_id=inventory:Shop", "--run_dir=runs/shop")

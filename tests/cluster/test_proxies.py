@@ -7,6 +7,7 @@ import pathlib
 import pytest
 from support.processes import Processes
 from support.remote_tasks import MODULES
+from support.tiers import tiered
 
 from ps_dqn.cluster import ports, proxies
 from ps_dqn.cluster.spec import ClusterSpec, Task
@@ -44,15 +45,17 @@ def test_grpc_leaves_out_the_hosts_of_the_cluster_and_those_left_out_before(
     assert os.environ == once
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
-    [
-        (),
-        ("--start_method=spawn", "--topology=seed", "--num_learners=2", "--num_actors=2"),
-        ("--strategy=all_reduce", "--local_updates=1"),
-        ("--cluster=in_process",),
-    ],
+    tiered(
+        [
+            (),
+            ("--start_method=spawn", "--topology=seed", "--num_learners=2", "--num_actors=2"),
+            ("--strategy=all_reduce", "--local_updates=1"),
+            ("--cluster=in_process",),
+        ],
+        slow=((), ("--cluster=in_process",)),
+    ),
     ids=lambda flags: " ".join(flags),
 )
 def test_a_run_of_this_machine_goes_around_a_proxy(

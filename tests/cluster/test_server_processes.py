@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
     ("module", "task", "job_index", "code"),
     [
         ("ps_dqn.parameter_server", Task("ps", 0), "", 0),
-        ("ps_dqn.worker", Task("worker", 0), "", 0),
+        pytest.param("ps_dqn.worker", Task("worker", 0), "", 0, marks=pytest.mark.slow),
         # A pod of a Kubernetes Job that leaves with 0 is done, and not replaced.
         ("ps_dqn.worker", Task("worker", 0), "0", 128 + signal.SIGTERM),
     ],

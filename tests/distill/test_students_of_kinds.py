@@ -65,7 +65,7 @@ def few_observations(monkeypatch: pytest.MonkeyPatch) -> None:
     tiered(
         (kind for kind in kinds_of_runs.KINDS if kind not in ("recurrent", "plain")),
         quick=("masks",),
-        slow=("parts_and_images", "branching_grid", "iqn", "of_a_user"),
+        slow=("branching_grid", "iqn", "of_a_user"),
     ),
 )
 def test_what_it_leaves_is_a_run_like_any(kind: str, tmp_path: pathlib.Path) -> None:

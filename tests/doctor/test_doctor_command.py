@@ -11,6 +11,7 @@ from support.command_lines import only_error
 from support.made_runs import make
 from support.patients import trained
 from support.programs import run_python
+from support.tiers import tiered
 
 from ps_dqn.config import Config
 from ps_dqn.doctor import __main__ as doctor
@@ -121,8 +122,9 @@ RUNS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", tiered(RUNS, slow=("hardly anything goes right", "environments fail"))
+)
 def test_real_runs_that_are_ill(coordinate, tmp_path: pathlib.Path, name: str) -> None:
     flags, wanted = RUNS[name]
     folder, ended = coordinate(

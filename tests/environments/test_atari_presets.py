@@ -29,7 +29,7 @@ MIXES = pytest.mark.parametrize(
     [
         ("atari", True),
         ("atari_fast", False),
-        pytest.param("btr", True, marks=pytest.mark.slow),
+        pytest.param("btr", True, marks=pytest.mark.thorough),
         pytest.param("btr", False, marks=pytest.mark.slow),
         pytest.param("atari", False, marks=pytest.mark.thorough),
         pytest.param("atari_fast", True, marks=pytest.mark.thorough),

@@ -102,6 +102,7 @@ def test_which_checkpoint_has_no_meaning_for_one_that_follows(
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_written_is_played(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:

@@ -31,6 +31,7 @@ def run(tmp_path: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_film_of_the_best_checkpoint(
     run: pathlib.Path, processes: Processes, tmp_path: pathlib.Path
 ) -> None:

@@ -49,9 +49,7 @@ class Run:
         return json.loads((self.output / "metadata.json").read_text())
 
 
-@pytest.mark.parametrize(
-    "kind", tiered(HARD, slow=("parts_and_images", "recurrent", "masks", "iqn", "a3c"))
-)
+@pytest.mark.parametrize("kind", tiered(HARD, slow=("recurrent", "masks", "iqn", "a3c")))
 def test_all_formats_answer_alike(kind: str, tmp_path: pathlib.Path) -> None:
     run = Run(kind, tmp_path)
     policy = loading.load(run.config, run.folder)

@@ -8,8 +8,7 @@ import signal
 import pytest
 from support import processes as real
 from support.processes import Processes, Running
-
-pytestmark = pytest.mark.slow
+from support.tiers import tiered
 
 TESTS = pathlib.Path(__file__).parents[1]
 
@@ -24,7 +23,9 @@ def start(processes: Processes, folder: pathlib.Path, kwargs: dict, *flags: str)
     )
 
 
-@pytest.mark.parametrize("how", ["nan observation", "infinite reward", "raises"])
+@pytest.mark.parametrize(
+    "how", tiered(["nan observation", "infinite reward", "raises"], slow=("raises",))
+)
 def test_a_run_goes_on_without_the_steps_that_fail(
     processes: Processes, tmp_path: pathlib.Path, how: str
 ) -> None:
@@ -53,6 +54,7 @@ def test_a_run_goes_on_without_the_steps_that_fail(
     processes.all_gone(10)
 
 
+@pytest.mark.slow
 def test_too_many_failures_end_the_run_with_a_checkpoint(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -65,6 +67,7 @@ def test_too_many_failures_end_the_run_with_a_checkpoint(
     processes.all_gone(10)
 
 
+@pytest.mark.slow
 def test_an_environment_that_hangs_in_a_process_of_its_own_is_replaced(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:

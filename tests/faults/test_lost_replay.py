@@ -13,14 +13,12 @@ from support import processes as real
 from support.going_on import trains_on, updates
 from support.processes import Processes, Running
 from support.remote_tasks import MODULES
+from support.tiers import tiered
 
 from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 FLAGS = (
     "--topology=apex",
     "--replay=prioritized",
@@ -49,7 +47,9 @@ def kill(processes: Processes, folder: pathlib.Path, name: str) -> None:
     os.kill(process, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("keeps", [False, True], ids=["empty", "with its files"])
+@pytest.mark.parametrize(
+    "keeps", tiered([False, True], slow=(True,)), ids=["empty", "with its files"]
+)
 def test_a_replay_server_comes_back(
     processes: Processes, tmp_path: pathlib.Path, keeps: bool
 ) -> None:
@@ -74,7 +74,9 @@ def test_a_replay_server_comes_back(
     processes.all_gone(15)
 
 
-@pytest.mark.parametrize("name", ["worker-0", "worker-1"], ids=["a learner", "an actor"])
+@pytest.mark.parametrize(
+    "name", tiered(["worker-0", "worker-1"], slow=("worker-1",)), ids=["a learner", "an actor"]
+)
 def test_the_run_goes_on_without_a_worker_until_it_is_back(
     processes: Processes, tmp_path: pathlib.Path, name: str
 ) -> None:
@@ -94,6 +96,7 @@ def test_the_run_goes_on_without_a_worker_until_it_is_back(
     processes.all_gone(15)
 
 
+@pytest.mark.slow
 def test_one_that_others_start_is_waited_for(processes: Processes, tmp_path: pathlib.Path) -> None:
     """Remote tasks, by host flags; the server comes back with its files at its address."""
     spec = ports.on_this_machine(1, 3, 1)

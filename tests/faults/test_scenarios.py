@@ -8,28 +8,30 @@ import sys
 import pytest
 from support.processes import Processes
 from support.scenarios import SCENARIOS
-from support.trial import Scenario, Trial
+from support.tiers import tiered
+from support.trial import Trial
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 # Fewer than the report's of steps that wait for longer: as many seconds, and half of the learning.
 STEPS, STEP_SECONDS = 24_000, 0.001
 # Processes that want to run, for each core, from which on trainings are longer: environments wait
 # as long as ever, and tasks that are started again take longer.
 CROWDED = 4.0
+# A task that is lost, or stands still, alone has tests of its own elsewhere.
+OFTEN = (
+    *("all workers killed", "a worker and the parameter server killed"),
+    *("the coordinator and a worker killed, --restart", "the coordinator stopped for 10 s"),
+)
 
 
 @pytest.mark.parametrize(
-    "scenario",
-    [scenario for scenario in SCENARIOS if not scenario.tested_by],
-    ids=lambda scenario: scenario.name,
+    "name", tiered([each.name for each in SCENARIOS if not each.tested_by], slow=OFTEN)
 )
 def test_training_goes_on_to_its_end(
-    processes: Processes, tmp_path: pathlib.Path, scenario: Scenario
+    processes: Processes, tmp_path: pathlib.Path, name: str
 ) -> None:
+    [scenario] = [each for each in SCENARIOS if each.name == name]
     crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
     steps = round(STEPS * max(crowd / CROWDED, 1.0))
     with contextlib.ExitStack() as stack:

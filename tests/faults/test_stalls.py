@@ -10,15 +10,13 @@ import pytest
 from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
+from support.tiers import tiered
 
 from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
 from ps_dqn.run import signals
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 FLAGS = (*ENDLESS, "--checkpoint_period=0.5")
 
@@ -54,6 +52,7 @@ def stop(processes: Processes, folder: pathlib.Path, task: str) -> None:
     os.kill(process, signal.SIGSTOP)
 
 
+@pytest.mark.slow
 def test_a_local_worker_that_stands_still_is_replaced(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -71,6 +70,7 @@ def test_a_local_worker_that_stands_still_is_replaced(
     processes.all_gone(10)
 
 
+@pytest.mark.slow
 def test_a_local_parameter_server_that_stands_still_is_replaced(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -86,6 +86,7 @@ def test_a_local_parameter_server_that_stands_still_is_replaced(
     processes.all_gone(10)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_environment_stands_still_is_replaced(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_worker_whose_environment_stands_still_is_replaced(
     processes.all_gone(10)
 
 
-@pytest.mark.parametrize("which", ["worker-1", "ps-0"])
+@pytest.mark.parametrize("which", tiered(["worker-1", "ps-0"], slow=("ps-0",)))
 def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
     processes: Processes, tmp_path: pathlib.Path, which: str
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_remote_task_that_stands_still_is_gone_on_without_and_taken_again(
     assert all(task.process.poll() is None for task in tasks.values())
 
 
+@pytest.mark.slow
 def test_a_remote_worker_whose_environment_stands_still_ends(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_remote_worker_whose_environment_stands_still_ends(
     ends_well(running, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_parameter_server_that_stays_away_ends_the_run(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -195,6 +198,7 @@ def test_a_parameter_server_that_stays_away_ends_the_run(
     assert worker.process.poll() is None
 
 
+@pytest.mark.slow
 def test_what_a_server_that_stands_still_held_is_saved_when_the_run_is_told_to_end(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from support import processes as real
 from support.processes import Processes, Running
 from support.remote_tasks import ENDLESS, MODULES
+from support.tiers import tiered
 
 from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
@@ -19,10 +20,7 @@ FLAGS = (
     "--network=support.stopping_network:dense",
 )
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 def ends(running: Running) -> None:
@@ -33,7 +31,7 @@ def ends(running: Running) -> None:
 
 
 @pytest.mark.parametrize("task", ["worker-1", "ps-0"])
-@pytest.mark.parametrize("flags", [(), ("--restart",)], ids=["", "restart"])
+@pytest.mark.parametrize("flags", tiered([(), ("--restart",)], slow=((),)), ids=["", "restart"])
 def test_a_local_task_is_replaced(
     processes: Processes, tmp_path: pathlib.Path, task: str, flags: tuple[str, ...]
 ) -> None:
@@ -50,6 +48,7 @@ def test_a_local_task_is_replaced(
     processes.all_gone(10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["worker-1", "ps-0"])
 def test_a_remote_task_is_taken_again(
     processes: Processes, tmp_path: pathlib.Path, which: str

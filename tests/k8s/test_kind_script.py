@@ -104,18 +104,18 @@ def test_it_goes_through_all_steps_and_leaves_nothing(tools: FakePrograms) -> No
         pytest.param(
             {"words": ["kubectl", "exec"], "says": "stopped 5"},
             "ended otherwise: stopped 5",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.thorough,
         ),
         ({"words": ["kubectl", "exec"], "says": "finished 5"}, "made 5 of 600000"),
         pytest.param(
             {"words": ["kubectl", "statefulset/e2e-worker", "wait"], "code": 1},
             "the nodes of worker were not freed",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.thorough,
         ),
         pytest.param(
             {"words": ["kubectl", "--output=name"], "says": "pod/e2e-x"},
             "is left: pod/e2e-x",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.thorough,
         ),
         ({"words": ["kind", "load"], "code": 1, "complains": "not present"}, "not present"),
     ],

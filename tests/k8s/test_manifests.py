@@ -35,7 +35,7 @@ everything = pytest.mark.parametrize("name", EVERYTHING)
 
 
 @pytest.mark.parametrize(
-    "version", [NEWEST, *(pytest.param(each, marks=pytest.mark.slow) for each in OLDER)]
+    "version", [NEWEST, *(pytest.param(each, marks=pytest.mark.thorough) for each in OLDER)]
 )
 def test_kubernetes_knows_every_field(version: str) -> None:
     # Pods of custom kinds are pods too. What several overlays have the same is looked at once.

@@ -149,7 +149,13 @@ def test_epsilon_counts_for_expected_sarsa_only(target: str, memory: str, period
 
 
 @pytest.mark.parametrize(
-    ("kind", "memory"), [("none", {}), ("iqn", {}), ("iqn", RECURRENT)], ids=str
+    ("kind", "memory"),
+    [
+        ("none", {}),
+        ("iqn", {}),
+        pytest.param("iqn", RECURRENT, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_the_target_counts_where_there_is_one(kind: str, memory: dict[str, Any]) -> None:
     for period in (0, 10):
@@ -195,7 +201,9 @@ COMPILED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.usefixtures("same_noise_everywhere")
-@pytest.mark.parametrize("kind", tiered(COMPILED, quick=("none", "c51", "qr_dqn"), slow=COMPILED))
+@pytest.mark.parametrize(
+    "kind", tiered(COMPILED, quick=("none", "qr_dqn"), slow=("c51", "iqn", "recurrent none"))
+)
 def test_compiled_and_not_agree(kind: str) -> None:
     # One update compiles sooner; test_recurrent_networks.py has a loop within the loop.
     updates = 1 if "recurrent" in kind else 2

@@ -98,7 +98,7 @@ def listen(mode: dict[str, Any]) -> Listening:
         ({"double_dqn": True}, 3),  # target, online and what chooses
         ({"double_dqn": False}, 2),
         ({"target_update_period": 0}, 2),
-        ({"double_dqn": True, **RECURRENT}, 3),
+        pytest.param({"double_dqn": True, **RECURRENT}, 3, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -122,7 +122,7 @@ def is_compiled(function) -> bool:
         ("optimizer", "mlp", False, 1),
         ("update", "mlp", True, 0),
         ("auto", "mlp", True, 0),
-        ("update", "nature", True, 0),
+        pytest.param("update", "nature", True, 0, marks=pytest.mark.slow),
         # XLA is slow with convolutions.
         ("auto", "nature", False, 1),
     ],

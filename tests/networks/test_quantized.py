@@ -108,7 +108,9 @@ def built(kind: str) -> tuple[Any, Any]:
     return networks.build(*whose), networks.build(*whose, "int8")
 
 
-@pytest.mark.parametrize("kind", tiered(KINDS, quick=KINDS.keys() - {"impala"}, slow=("impala",)))
+@pytest.mark.parametrize(
+    "kind", tiered(KINDS, quick=KINDS.keys() - {"impala", "nature"}, slow=("nature",))
+)
 def test_a_network_acts_almost_as_in_float32(kind: str) -> None:
     full, rounded = built(kind)
     spec, num = KINDS[kind][0], 60

@@ -132,7 +132,9 @@ def test_without_an_lstm_unroll_is_the_encoder_and_hands_the_state_through() -> 
     ("config", "value"),
     [
         (RECURRENT, NONE),
-        (dataclasses.replace(RECURRENT, dueling=True), VALUES[3]),
+        pytest.param(
+            dataclasses.replace(RECURRENT, dueling=True), VALUES[3], marks=pytest.mark.slow
+        ),
         (network((6, 5)), VALUES[1]),
     ],
     ids=["recurrent", "recurrent_dueling_iqn", "c51"],

@@ -11,6 +11,7 @@ import random
 import numpy as np
 import pytest
 from support.several_servers import SIZE, Servers, begun, whole
+from support.tiers import tiered
 
 from ps_dqn.wire import messages
 from ps_dqn.wire.messages import Kind, PushHeader, Verdict
@@ -150,7 +151,7 @@ def sequential_updates(simulation: Simulation, last_worker: int) -> int:
 
 @pytest.mark.usefixtures("looks_back_on_three_rounds")
 @pytest.mark.parametrize("options", [{}, {"max_staleness": 2}], ids=["", "max_staleness"])
-@pytest.mark.parametrize("num_ps", [1, 2, 3])
+@pytest.mark.parametrize("num_ps", tiered([1, 2, 3], quick=(1, 2), slow=(3,)))
 def test_every_push_counts_once_whoever_dies_when(num_ps, options):
     simulation = simulate(num_ps, seed=0, **options)
     tickets = range(1, 250 * PUSHES + 1)

@@ -45,8 +45,8 @@ def same(found: State, wanted: State) -> None:
     "options",
     [
         {},
-        {"outer_momentum": 0.5},
-        {"push_wire_dtype": "bfloat16"},
+        pytest.param({"outer_momentum": 0.5}, marks=pytest.mark.thorough),
+        pytest.param({"push_wire_dtype": "bfloat16"}, marks=pytest.mark.thorough),
         pytest.param(
             {"outer_momentum": 0.5, "local_updates": 1, "outer_learning_rate": None},
             marks=pytest.mark.thorough,

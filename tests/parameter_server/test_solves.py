@@ -9,9 +9,8 @@ GORILA = f"--flagfile={ROOT / 'flags' / 'presets' / 'gorila.flags'}"
 SECONDS = 600
 WORKER = 3  # of `support.garbage_env`, which is for the runs' own processes: it changes its process
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_gorilas_scheme_solves_cartpole(coordinate) -> None:
     # To 475 it takes minutes; 195 was what CartPole-v0 asked for.
     flags = "--aggregation=sync", "--target_return=195", "--eval_period=5000"
@@ -29,6 +28,7 @@ ROBUST = (
 )
 
 
+@pytest.mark.slow
 def test_a_worker_that_pushes_garbage_does_not_keep_three_others_from_solving_cartpole(
     coordinate,
 ) -> None:
@@ -39,6 +39,7 @@ def test_a_worker_that_pushes_garbage_does_not_keep_three_others_from_solving_ca
     assert summary["workers"][str(WORKER)]["pushes_applied"] > 0
 
 
+@pytest.mark.thorough
 def test_the_mean_does_not_stand_garbage(coordinate) -> None:
     folder, ended = coordinate(
         "mean", *ROBUST, "--aggregation=sync", "--total_env_steps=60000", seconds=SECONDS

@@ -57,8 +57,8 @@ def masks_of(infos: dict[str, Any], policy: Policy) -> np.ndarray | None:
     "kind",
     tiered(
         kinds_of_runs.KINDS,
-        quick=("recurrent", "masks", "branching", "normalized", "a3c", "grid_of_one"),
-        slow=("parts_and_images", "of_a_user", "iqn", "buttons"),
+        quick=("masks", "normalized", "grid_of_one"),
+        slow=("recurrent", "branching", "a3c", "of_a_user"),
     ),
 )
 def test_it_acts_as_evaluations_do(kind: str, tmp_path: pathlib.Path) -> None:

@@ -11,6 +11,7 @@ from support import warm
 from support.programs import SUPPORT
 from support.reference_updates import q_values, reference_learn
 from support.small import SMALL, make_closures, make_training
+from support.tiers import tiered
 
 from ps_dqn import environments, networks, optimizers
 from ps_dqn.config import Config
@@ -137,7 +138,7 @@ def run_in_rounds(coordinator, config: Config, folder: pathlib.Path) -> State:
         return store.state()
 
 
-@pytest.fixture(scope="module", params=[1, 4], ids="local_updates={}".format)
+@pytest.fixture(scope="module", params=tiered([1, 4], quick=(4,)), ids="local_updates={}".format)
 def in_rounds(request, coordinator, tmp_path_factory) -> tuple[Config, State]:
     """A run in rounds: of gradients, or of the changes of several updates."""
     plain = {} if request.param == 1 else {"outer_momentum": 0.0}

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from support.small import SMALL, make_closures, make_training
+from support.tiers import tiered
 
 from ps_dqn.config import Config
 from ps_dqn.errors import UsageError, WorkerError
@@ -26,7 +27,7 @@ def bursting(monkeypatch: pytest.MonkeyPatch) -> Config:
     return Config.from_values({**SMALL, "local_updates": 4})
 
 
-@pytest.mark.parametrize("pushes", [1, 3])
+@pytest.mark.parametrize("pushes", tiered([1, 3], quick=(3,)))
 def test_a_failing_worker_comes_back_as_text_and_nothing_is_pushed(coordinator, bursting, pushes):
     store, closures = make_closures(bursting, num_ps=3, num_workers=2)
     before = store.state()
@@ -48,7 +49,7 @@ def test_a_failing_worker_comes_back_as_text_and_nothing_is_pushed(coordinator, 
     assert "RuntimeError: the ball burst" in error.decode()
 
 
-@pytest.mark.parametrize("pushes", [1, 3])
+@pytest.mark.parametrize("pushes", tiered([1, 3], quick=(3,)))
 def test_an_environment_that_cannot_be_made_on_a_worker_comes_back_as_text(
     coordinator, monkeypatch, pushes
 ):
@@ -108,7 +109,12 @@ def test_a_closure_says_when_a_parameter_server_failed(coordinator, monkeypatch,
 
 @pytest.mark.parametrize(
     ("method", "pushes_per_closure"),
-    [("pull", 1), ("pull", 3), ("_stage", 3), ("_make_version", 1)],
+    [
+        pytest.param("pull", 1, marks=pytest.mark.thorough),
+        ("pull", 3),
+        ("_stage", 3),
+        ("_make_version", 1),
+    ],
 )
 def test_training_raises_what_a_parameter_server_raised(
     coordinator, tmp_path, monkeypatch, method, pushes_per_closure

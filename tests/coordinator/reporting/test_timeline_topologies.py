@@ -12,8 +12,6 @@ from support.remote_tasks import MODULES
 from ps_dqn.cluster import ports
 from ps_dqn.cluster.spec import Task
 
-pytestmark = pytest.mark.slow
-
 FLAGS = (
     "--hidden_sizes=16,16",
     "--jit_compile=none",
@@ -45,7 +43,7 @@ def left(folder: pathlib.Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (
+        pytest.param(
             APEX,
             {
                 "replay-0": "taking what actors have collected",
@@ -53,11 +51,24 @@ def left(folder: pathlib.Path) -> dict[str, Any]:
                 "worker-1": "adding to the replay",
                 "ps-0": "applying a push",
             },
+            marks=pytest.mark.slow,
         ),
-        (SEED, {"worker-0": "learning (beside)", "actor-1": "stepping environments"}),
-        (ALL_REDUCE, {"worker-1": "forming a group"}),
-        (("--restart", "--num_workers=1"), {"worker-0": "learning (beside)"}),
-        (("--start_method=spawn", "--num_workers=1"), {"worker-0": "importing what it hosts"}),
+        pytest.param(
+            SEED,
+            {"worker-0": "learning (beside)", "actor-1": "stepping environments"},
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(ALL_REDUCE, {"worker-1": "forming a group"}, marks=pytest.mark.thorough),
+        pytest.param(
+            ("--restart", "--num_workers=1"),
+            {"worker-0": "learning (beside)"},
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
+            ("--start_method=spawn", "--num_workers=1"),
+            {"worker-0": "importing what it hosts"},
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["apex", "seed", "all_reduce", "restart", "spawn"],
 )
@@ -81,6 +92,7 @@ def has_other_clocks() -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_other_clocks(), reason="no namespace of clocks can be made here")
 def test_a_worker_of_another_clock_is_in_its_place(
     processes: Processes, tmp_path: pathlib.Path

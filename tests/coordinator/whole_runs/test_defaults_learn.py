@@ -5,14 +5,15 @@ import json
 
 import pytest
 from support.problems.playing import played
-
-pytestmark = pytest.mark.slow
+from support.tiers import tiered
 
 # Of the way from chance to the rule.
 ENOUGH = 0.95
 
 
-@pytest.mark.parametrize("name", ["Room", "Crossing", "Fridge", "Swing", "Keys"])
+@pytest.mark.parametrize(
+    "name", tiered(["Room", "Crossing", "Fridge", "Swing", "Keys"], slow=("Room", "Keys"))
+)
 def test_the_defaults_learn_what_the_rule_does(coordinate, name: str) -> None:
     module = f"support.problems.{name.lower()}"
     problem = getattr(importlib.import_module(module), name)()

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 from support.catch_env import FLAGS, Catch
+from support.tiers import tiered
 
 from ps_dqn import environments
 from ps_dqn.config import Config
@@ -44,8 +45,10 @@ def evaluations(folder: pathlib.Path) -> list[float]:
     return [float(row["eval/episode_return"]) for row in rows if row["eval/episode_return"]]
 
 
-@pytest.mark.parametrize("more", [(), ("--cql_alpha=0.1", "--replay=prioritized")])
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more",
+    tiered([(), ("--cql_alpha=0.1", "--replay=prioritized")], slow=((),)),
+)
 def test_a_toy_environment_is_learned_from_random_play_alone(coordinate, tmp_path, more) -> None:
     caught(tmp_path / "random.npz", episodes=2000, share_random=1.0)
     folder, ended = coordinate(

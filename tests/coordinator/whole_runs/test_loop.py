@@ -87,6 +87,7 @@ def test_a_seed_gives_one_run_and_another_seed_another(coordinate):
         assert first != other
 
 
+@pytest.mark.slow
 def test_a_toy_environment_is_learned_to_its_optimum(coordinate):
     folder, ended = coordinate(
         "catch",
@@ -136,6 +137,7 @@ def test_processes_leave_everything_a_run_should(coordinate):
         assert (folder / "logs" / f"{task}.log").exists()
 
 
+@pytest.mark.slow
 def test_the_best_is_worth_what_other_episodes_say(finished):
     # Here, where a seed decides: means of so few episodes may be the same by chance.
     rows = read_rows(finished)
@@ -171,6 +173,7 @@ def test_several_parameter_servers_and_workers(coordinate):
     ]
 
 
+@pytest.mark.slow
 def test_an_in_process_cluster_has_threads_enough_for_its_workers(coordinate):
     flags = ("--cluster=in_process", "--num_workers=3", "--num_ps=2", "--total_env_steps=4000")
     folder, ended = coordinate("threads", *SMALL, *flags)

@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from support.tiers import tiered
 
 import ps_dqn
 from ps_dqn.run import checkpoints
@@ -30,8 +31,7 @@ def newest(folder: pathlib.Path) -> checkpoints.Checkpoint:
     return checkpoints.load(max((folder / "checkpoints").glob("updates-*.npz")))
 
 
-@pytest.mark.parametrize("local_updates", [1, 8])
-@pytest.mark.slow
+@pytest.mark.parametrize("local_updates", tiered([1, 8], slow=(8,)))
 def test_a_run_goes_on_with_the_scale_that_it_came_down_to(coordinate, local_updates) -> None:
     kind = f"--local_updates={local_updates}"
     # Rewards of CartPole are 1, and so are its errors: 1000 of them in one gradient overflow.

@@ -78,7 +78,7 @@ WAYS = {
     "way",
     tiered(
         itertools.product(WAYS, ("magnitude", "rigl")),
-        slow=(("async", "rigl"), ("ape_x", "magnitude"), ("gradients", "rigl")),
+        slow=(("async", "rigl"), ("ape_x", "magnitude")),
     ),
     ids="-".join,
 )

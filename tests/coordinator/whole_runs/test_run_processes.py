@@ -48,6 +48,7 @@ def test_terminal_has_only_our_own_lines(processes: Processes, tmp_path: pathlib
     assert (tmp_path / "logs" / "coordinator.log").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_whatever_may_take_its_time_before_training_is_said(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
@@ -81,9 +82,7 @@ command_line.run_main(__main__.main)
     assert [line for line in running.lines if line in expected] == expected
 
 
-@pytest.mark.parametrize(
-    "start_method", tiered(["fork", "spawn"], quick=("fork",), slow=("spawn",))
-)
+@pytest.mark.parametrize("start_method", tiered(["fork", "spawn"], slow=("fork", "spawn")))
 def test_killed_coordinator_leaves_no_process(
     processes: Processes, tmp_path: pathlib.Path, start_method: str
 ) -> None:
