@@ -19,8 +19,6 @@ from ps_dqn import launch
 
 SHOWN = [each for each in documented.all_shown() if each.is_block and ELLIPSIS not in each.text]
 LAUNCHES = [each for each in SHOWN if each.program and each.program[0] == "launch"]
-# What the documents have people write.
-FLAGFILE = "--preset=atari_fast\n--env_id=ALE/Pong-v5\n"
 
 
 def words_of(shown: Shown) -> list[str]:
@@ -33,7 +31,6 @@ def words_of(shown: Shown) -> list[str]:
 def objects(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[Object]:
     """Those of the run that is called pong, and a pod for each of its roles."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "pong.flags").write_text(FLAGFILE)
     first = next(each for each in LAUNCHES if "--name=pong" in each.text)
     assert launch.main([each for each in words_of(first) if each != "--dry_run"]) == 0
     found = [*kustomize(tmp_path / "launch" / "pong")]
@@ -94,7 +91,7 @@ def test_the_patch_and_the_overlays_by_hand_fit(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "k8s" / "overlays" / "mine"
     shutil.copytree(documented.ROOT / "k8s", tmp_path / "k8s")
     folder.mkdir()
-    (folder / "experiment.flags").write_text(FLAGFILE)
+    (folder / "experiment.flags").write_text("--preset=atari_fast\n")
     counts, freed = [], []
     for overlay in overlays:
         (folder / "kustomization.yaml").write_text(overlay)
