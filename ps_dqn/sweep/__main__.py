@@ -3,40 +3,34 @@
 The same command goes on with a sweep that was interrupted.
 """
 
-import dataclasses
-import functools
 import itertools
 import json
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
 
-from ps_dqn import config as configuration
+from ps_dqn import user_code
 from ps_dqn.cluster.spec import ClusterSpecError
-from ps_dqn.config import checks
 from ps_dqn.coordinator.checks import atoms
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, naming, run_folder, tasks
-from ps_dqn.run import compile_cache, libraries, lock, paths, signals
+from ps_dqn.run import compile_cache, disk, libraries, lock, paths, signals
 from ps_dqn.sweep import space as spaces
 from ps_dqn.sweep.space import Choices, Dimension, Point
 from ps_dqn.telemetry import metrics
 
-if TYPE_CHECKING:
-    from ps_dqn.sweep.looks import Looks
-
 FLAGS = ("output", "vary", "seeds", "jobs", "search", "trials", "metric")
+PRESETS = ("preset", "flagfile")  # of many options at once
 FIRST_FLAGS = (*FLAGS, "preset", "env_id", "total_env_steps")
 # Topics beside the experiment's: the word they are asked for by, their title and their flags.
 TOPICS = {
     "sweep": ("What is run.", FLAGS),
-    "presets": ("What each run begins with.", ("preset", "flagfile")),
+    "presets": ("What each run begins with.", PRESETS),
     "tasks": ("Where the tasks run.", (*tasks.PLACEMENT, "compile_cache")),
 }
 SEARCHES = ("grid", "random", "optuna")
-PLAN, COMMON = "sweep.json", "common.flags"
+PLAN = "sweep.json"
 # Points of a search that goes its own way: so many combinations of ends are checked beforehand.
 MOST_CHECKED = 256
 
@@ -112,7 +106,7 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
-    from ps_dqn.sweep.looks import Looks  # which needs NumPy
+    from ps_dqn.sweep import checking  # which needs NumPy
 
     if not values.output:
         raise UsageError("--output=: say the folder of the sweep")
@@ -132,27 +126,31 @@ def _sweep(argv: Sequence[str], values: absl_flags.FlagValues) -> int:
             f"measure, like {values['metric'].default}"
         )
     folder = paths.named("--output", values.output)
-    space = spaces.parse(values.vary, _whole())
+    space = spaces.parse(values.vary, checking.whole())
     for dimension in space:
         _check_dimension(dimension, argv, values)
     points = _points(space, values)
-    check = functools.partial(_check, argv, Looks())
-    jobs = _jobs(values, max(map(check, points)))
+
+    def read(point: Point) -> checking.Settings:
+        of_point = _define()
+        try:
+            command_line.parse(of_point, [*argv, *point])
+        except absl_flags.Error as error:
+            raise UsageError(str(error)) from None
+        config = experiment.read(of_point)
+        placement = tasks.read_placement(of_point, config.parameter_server.has_servers)
+        return checking.Settings(config, placement, _flagfile(of_point))
+
+    looking = checking.Checking(read)
+    jobs = _jobs(values, max(looking.settings(point).workers for point in points))
     _hold(folder)
-    without = atoms.open_ends(values)  # each run derives its own
-    _keep_plan(folder, values, run_folder.as_flagfile(values, ["compile_cache"], without))
-    return _run(values, folder, jobs, space, points, check)
+    _keep_plan(folder, values, _flagfile(values))
+    return _run(values, folder, jobs, space, points, looking.flagfile)
 
 
-def _whole() -> frozenset[str]:
-    """Flags whose values are whole numbers."""
-    found = {
-        field.name
-        for group in configuration.groups()
-        for field in dataclasses.fields(group.type)
-        if configuration.option_type(group, field) is int
-    }
-    return frozenset(found | {"num_workers", "num_ps", "intra_op_threads", "inter_op_threads"})
+def _flagfile(values: absl_flags.FlagValues) -> str:
+    """All flags of runs that a command line asks for, but what each of them derives itself."""
+    return run_folder.as_flagfile(values, ["compile_cache"], atoms.open_ends(values))
 
 
 def _check_dimension(
@@ -160,7 +158,7 @@ def _check_dimension(
 ) -> None:
     """Refuses what a search cannot go through."""
     name = dimension.name
-    if name not in (*experiment.names(), *tasks.PLACEMENT, "flagfile"):
+    if name not in (*experiment.names(), *tasks.PLACEMENT, *PRESETS):
         raise UsageError(f"--vary={name}=…: {name} is no flag of an experiment")
     # What a flagfile says is varied all the same.
     if name != "flagfile" and any(word.partition("=")[0] == f"--{name}" for word in argv):
@@ -178,28 +176,6 @@ def _points(space: Sequence[Dimension], values: absl_flags.FlagValues) -> list[P
         return spaces.drawn(space, values.trials, values.seed)
     most = MOST_CHECKED if values.search == "optuna" else None
     return list(itertools.islice(spaces.grid(space), most))
-
-
-def _check(argv: Sequence[str], looks: "Looks", point: Point) -> int:
-    """Refuses a run that cannot begin; else how many workers it has.
-
-    Raises:
-        UsageError: with the point and what is wrong.
-    """
-    values = _define()
-    try:
-        command_line.parse(values, [*argv, *point])
-        config = experiment.read(values)
-        placement = tasks.read_placement(values, config.parameter_server.has_servers)
-        if placement.kind == "remote":
-            raise UsageError("--cluster=remote: runs of a sweep are on this machine")
-        workers = len(placement.spec.workers)
-        checks.check_workers(config, workers, is_remote=False)
-        looks.check(config.shared_by(workers), workers)
-    except (absl_flags.Error, ClusterSpecError, UsageError) as error:
-        where = f"{spaces.label(point)}: " if point else ""
-        raise UsageError(f"{where}{error}") from None
-    return workers
 
 
 def _hold(folder: pathlib.Path) -> None:
@@ -222,8 +198,16 @@ def _keep_plan(folder: pathlib.Path, values: absl_flags.FlagValues, common: str)
         "common": common.splitlines(),
     }
     path = folder / PLAN
-    if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if not isinstance(before, dict):
+            raise ValueError("it is no plan")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--output={folder}: {path} cannot be read ({user_code.one_line(error)}): say another "
+            f"folder, or remove it; runs that are there go on"
+        ) from None
+    if before:
         for name, value in plan.items():
             if before.get(name) != value:
                 what = "flags of the experiment" if name == "common" else f"--{name}"
@@ -231,8 +215,13 @@ def _keep_plan(folder: pathlib.Path, values: absl_flags.FlagValues, common: str)
                     f"--output={folder}: has a sweep with other {what}; say another folder, or "
                     f"what {path} says"
                 )
-    path.write_text(json.dumps(plan, indent=2) + "\n", encoding="utf-8")
-    (folder / COMMON).write_text(common, encoding="utf-8")
+    if before == plan:
+        return
+    try:
+        with disk.beside(path) as temporary:
+            temporary.write_text(json.dumps(plan, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output={folder}: cannot be written ({disk.reason(error)})") from None
 
 
 def _jobs(values: absl_flags.FlagValues, workers: int) -> int:
@@ -253,7 +242,7 @@ def _run(
     jobs: int,
     space: Sequence[Dimension],
     points: list[Point],
-    check: Callable[[Point], object],
+    flags_of: Callable[[Point], str],
 ) -> int:
     from rich.console import Console
 
@@ -269,12 +258,11 @@ def _run(
         settings = values.trials
     plan = Plan(
         folder,
-        (f"--flagfile={folder / COMMON}",),
         seeds,
         settings * len(seeds),
         jobs,
         values.metric,
-        check,
+        flags_of,
     )
     console = Console()
     board = Board(console, values.log_interval)

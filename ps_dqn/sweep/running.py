@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ps_dqn.cluster.ending import ENDING, Requests
 from ps_dqn.errors import UsageError
+from ps_dqn.run import disk
 from ps_dqn.sweep import trial as trials
 from ps_dqn.sweep.board import Board
 from ps_dqn.sweep.search import Search
@@ -28,12 +29,12 @@ class Plan:
     """What a sweep does, whatever it finds."""
 
     folder: pathlib.Path
-    flags: tuple[str, ...]  # of all runs
     seeds: range
     total: int  # runs
     jobs: int  # of them at a time
     metric: str
-    check: Callable[[Point], object]  # raises UsageError where a point cannot be run
+    # A point's flagfile; raises UsageError where it cannot be run.
+    flags_of: Callable[[Point], str]
 
 
 class Sweep:
@@ -47,6 +48,7 @@ class Sweep:
         self._failed_points: set[Point] = set()
         self._asked = collections.Counter[Point]()  # how often the search waits for a score
         self._scores: dict[Point, float | None] = {}
+        self._flagfiles: dict[Point, str] = {}  # what they say
         self._signals: list[int] = []
         self._requests = Requests()
         self.ended: list[Trial] = []
@@ -98,13 +100,18 @@ class Sweep:
                 continue
             verb = "goes on" if trial.folder.exists() else "begins"
             self._board.say(f"{verb}: {trial.label}")
-            self._running.append(Running(trial, self._plan.flags))
+            try:
+                self._running.append(Running(trial, self._flagfiles[trial.point]))
+            except OSError as error:
+                self._board.say(f"failed: {trial.label}: {trial.folder}: {disk.reason(error)}")
+                self._failed_points.add(trial.point)
+                self._over(trial, self.failed)
 
     def _ask(self) -> bool:
         """Takes another point; False where there is none."""
         while (point := self._search.ask()) is not None:
             try:
-                self._plan.check(point)
+                self._flagfiles[point] = self._plan.flags_of(point)
             except UsageError as error:  # beyond what could be checked before
                 self._board.say(f"left out: {label(point)}: {error}")
                 self._search.tell(point, None)

@@ -1,5 +1,6 @@
 """Where a sweep looks next: at what was listed, or where Optuna expects the most."""
 
+import collections
 import pathlib
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -37,8 +38,8 @@ class Listed:
 class Optuna:
     """Points follow from the scores of those before, by a tree-structured Parzen estimator.
 
-    What was asked and told is kept in the folder. Points that have got no answer, as the sweep was
-    interrupted, are asked again first.
+    What was asked and told is kept in the folder. All of those points are asked again first: some
+    have got no answer, as the sweep was interrupted, and the others belong to the sweep, too.
     """
 
     def __init__(self, space: Sequence[Dimension], trials: int, seed: int, folder: pathlib.Path):
@@ -70,25 +71,29 @@ class Optuna:
         # Not what an earlier sampler has drawn. A constant liar keeps what runs at the same time
         # apart.
         self._study.sampler = optuna.samplers.TPESampler(seed=seed + len(known), constant_liar=True)
-        self._open = [each for each in known if each.state == self._states.RUNNING]
+        self._known = collections.deque(known)
         self._left = trials - len(known)
         self._numbers: dict[Point, list[int]] = {}
 
     def ask(self) -> Point | None:
         """Where the most is to be expected."""
-        if self._open:
-            trial: Any = self._open.pop(0)
+        if self._known:
+            trial: Any = self._known.popleft()
+            has_answer = trial.state != self._states.RUNNING
         elif self._left > 0:
             self._left -= 1
-            trial = self._study.ask(self._distributions)
+            trial, has_answer = self._study.ask(self._distributions), False
         else:
             return None
         asked = self._point(trial.params)
-        self._numbers.setdefault(asked, []).append(trial.number)
+        if not has_answer:
+            self._numbers.setdefault(asked, []).append(trial.number)
         return asked
 
     def tell(self, point: Point, score: float | None) -> None:
-        """The estimator learns of it."""
+        """The estimator learns of it, if it has not yet."""
+        if not self._numbers.get(point):
+            return
         state = self._states.FAIL if score is None else self._states.COMPLETE
         self._study.tell(self._numbers[point].pop(0), score, state=state)
 

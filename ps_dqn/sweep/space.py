@@ -62,8 +62,11 @@ class Range:
         return self.shown(value)
 
     def shown(self, value: float) -> str:
-        """A number of it as a flag has it: whole, or of four digits."""
-        return str(round(value)) if self.is_whole else f"{value:.4g}"
+        """A number of it as a flag has it: whole, or of four digits that are within it."""
+        if self.is_whole:
+            return str(round(value))
+        rounded = f"{value:.4g}"
+        return rounded if self.low <= float(rounded) <= self.high else repr(value)
 
 
 Dimension: TypeAlias = Choices | Range

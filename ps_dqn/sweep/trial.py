@@ -7,17 +7,17 @@ import pathlib
 import re
 import signal
 import subprocess
-from collections.abc import Sequence
 from typing import IO
 
 from ps_dqn.cluster.process import Process, interpreter
-from ps_dqn.run import directory, signals
+from ps_dqn.run import directory, disk, signals
 from ps_dqn.sweep import space
 from ps_dqn.sweep.space import Point
 
 ENDED, INTERRUPTED, FAILED = "ended", "interrupted", "failed"
 _LONGEST_NAME = 120  # of a folder (characters)
 _TAIL = 4096  # bytes of the output that are looked at
+FLAGFILE = "run.flags"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +43,16 @@ class Trial:
         """What its coordinator says."""
         return self.folder.with_name(f"{self.folder.name}.out")
 
+    @property
+    def flagfile(self) -> pathlib.Path:
+        """Of its coordinator, and of those of the point's other trials."""
+        return self.folder.with_name(FLAGFILE)
+
+    def words(self) -> list[str]:
+        """Its coordinator's flags."""
+        words = [f"--flagfile={self.flagfile}", f"--seed={self.seed}", f"--run_dir={self.folder}"]
+        return [*words, "--resume"] if directory.has_checkpoint(self.folder) else words
+
     def last_line(self) -> str:
         """What its coordinator has said last."""
         if not self.output.exists():
@@ -66,21 +76,23 @@ def of(point: Point, seed: int, folder: pathlib.Path) -> Trial:
 class Running:
     """A trial whose coordinator runs; it is in a session of its own, so no Ctrl-C reaches it."""
 
-    def __init__(self, trial: Trial, flags: Sequence[str]):
+    def __init__(self, trial: Trial, flagfile: str):
         """Starts it, or goes on with it.
 
         Args:
             trial: which.
-            flags: what all trials have in common.
+            flagfile: what its flagfile says.
+
+        Raises:
+            OSError: a file cannot be written.
         """
         self.trial = trial
         trial.folder.parent.mkdir(parents=True, exist_ok=True)
-        words = [*flags, *trial.point, f"--seed={trial.seed}", f"--run_dir={trial.folder}"]
-        if directory.has_checkpoint(trial.folder):
-            words.append("--resume")
+        with disk.beside(trial.flagfile) as temporary:  # another trial may be reading it
+            temporary.write_text(flagfile, encoding="utf-8")
         self._output: IO[bytes] = trial.output.open("wb")
         popen = subprocess.Popen(
-            [*interpreter("ps_dqn.coordinator"), *words],
+            [*interpreter("ps_dqn.coordinator"), *trial.words()],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,

@@ -27,7 +27,7 @@ class Scripted:
     all: list["Scripted"]  # that were started
     script: Callable[["Scripted"], str]
 
-    def __init__(self, of: Trial, flags: tuple[str, ...]):
+    def __init__(self, of: Trial, flags: str):
         self.trial, self.flags, self.looks, self.asked, self.killed = of, flags, 0, 0, False
         Scripted.all.append(self)
 
@@ -77,7 +77,7 @@ def _sweep(
 ) -> tuple[Sweep, Callable[[], str]]:
     out = io.StringIO()
     plan = Plan(
-        folder, ("--all",), range(seeds), 6, jobs, "eval/episode_return", lambda point: None
+        folder, range(seeds), 6, jobs, "eval/episode_return", lambda point: f"all of {point}"
     )
     board = Board(Console(file=out, width=200), interval=0.0)
     return Sweep(plan, search, board), out.getvalue
@@ -104,7 +104,7 @@ def test_all_points_are_run_with_all_seeds_so_many_at_a_time(tmp_path: pathlib.P
     ]
     assert max(most) == 2
     assert search.told == [(("--a=1",), 10.5), (("--a=2",), 20.5)]
-    assert {each.flags for each in Scripted.all} == {("--all",)}
+    assert all(each.flags == f"all of {each.trial.point}" for each in Scripted.all)
     assert "[0/6] a=1, seed 0: starting" in said()
     assert "finished: a=2, seed 1: eval/episode_return 21 after 2,000 env steps, 2 s" in said()
 

@@ -36,7 +36,7 @@ def test_it_finds_what_is_good(dimensions: list[space.Dimension], tmp_path: path
     assert sum(values[-10:]) / 10 > sum(values[:10]) / 10 + 1.0
 
 
-def test_points_without_an_answer_are_asked_again(
+def test_points_that_it_knows_are_asked_again(
     dimensions: list[space.Dimension], tmp_path: pathlib.Path
 ) -> None:
     first = search.Optuna(dimensions, 4, 0, tmp_path)
@@ -47,9 +47,15 @@ def test_points_without_an_answer_are_asked_again(
     first.tell(asked[2], None)  # has failed, which is an answer
 
     again = search.Optuna(dimensions, 4, 0, tmp_path)
-    assert again.ask() == asked[1]
-    assert again.ask() not in (None, *asked)
+    assert [again.ask() for _ in range(3)] == asked  # their runs belong to the sweep
+    fresh = again.ask()
+    assert fresh not in (None, *asked)
     assert again.ask() is None
+    for point, score in zip([*asked, fresh], (5.0, 2.0, 6.0, 3.0), strict=True):
+        assert point is not None
+        again.tell(point, score)
+    # What it knew already stays.
+    assert [each.value for each in again._study.trials] == [1.0, 2.0, None, 3.0]
 
 
 def test_without_optuna_it_says_what_to_install(

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ps_dqn.errors import UsageError
-from ps_dqn.sweep import space, trial
+from ps_dqn.sweep import checking, space, trial
 from ps_dqn.sweep.space import Choices, Range
 
 WHOLE = frozenset({"n_step"})
@@ -83,6 +83,11 @@ def test_there_are_no_more_points_than_there_are() -> None:
 def test_numbers_of_a_range_are_short() -> None:
     source = random.Random(1)
     assert all(len(Range("x", 0.001, 0.1, True).draw(source)) <= 9 for _ in range(50))
+    # Rounded they may be beyond its ends, which may be refused, or mean something else.
+    close = Range("gamma", 0.9, 0.99999)
+    assert close.ends == ("0.9", "0.99999")
+    assert close.shown(0.999987) == "0.999987"
+    assert close.shown(0.98765432) == "0.9877"
 
 
 def test_a_trial_has_a_place_of_its_own(tmp_path: pathlib.Path) -> None:
@@ -98,3 +103,8 @@ def test_a_trial_has_a_place_of_its_own(tmp_path: pathlib.Path) -> None:
     long = {trial.of((f"--a={'x' * 300}{i}",), 0, tmp_path).folder.parent.name for i in range(2)}
     assert len(long) == 2
     assert max(map(len, long)) < 200
+
+
+def test_steps_of_an_experiment_are_whole_numbers() -> None:
+    [found] = space.parse(["epsilon_decay_steps=10000..200000"], checking.whole())
+    assert found.ends == ("10000", "200000")

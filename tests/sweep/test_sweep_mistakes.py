@@ -115,12 +115,30 @@ def test_a_file_is_no_folder(tmp_path: pathlib.Path, capsys: pytest.CaptureFixtu
     assert "cannot be written" in only_error(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{"])
+def test_a_plan_that_is_damaged_is_named(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (tmp_path / "sweep.json").write_text(content)
+    with pytest.raises(SystemExit):
+        sweep.main(["sweep", f"--output={tmp_path}", "--vary=gamma=0.9"])
+    said = only_error(capsys.readouterr().err)
+    assert f"{tmp_path / 'sweep.json'} cannot be read" in said
+    assert (tmp_path / "sweep.json").read_text() == content
+
+
+def common(folder: pathlib.Path) -> list[str]:
+    """The flags that all runs of a sweep have."""
+    flags: list[str] = json.loads((folder / "sweep.json").read_text())["common"]
+    return [flag for flag in flags if not flag.startswith("#")]
+
+
 def test_workers_that_the_topology_says_are_not_said_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ps_dqn.sweep.running.Sweep.run", lambda _: None)
     assert sweep.main(["sweep", f"--output={tmp_path}", "--preset=seed,cartpole"]) == 0
-    values = parsed(f"--flagfile={tmp_path / 'common.flags'}")  # as each run is told
+    values = parsed(*common(tmp_path))
     assert len(tasks.read_placement(values).spec.workers) == 1
 
 
@@ -131,7 +149,6 @@ def test_ends_of_atoms_are_left_to_each_run_where_nobody_says_them(
     monkeypatch.setattr("ps_dqn.sweep.running.Sweep.run", lambda _: None)
     every = [f"--output={tmp_path}", "--value_distribution=c51", "--vary=gamma=0.9,0.99"]
     assert sweep.main(["sweep", *every, *words]) == 0
-    said = (tmp_path / "common.flags").read_text().splitlines()
-    assert [line for line in said if line.startswith("--v_m")] == (
+    assert [line for line in common(tmp_path) if line.startswith("--v_m")] == (
         ["--v_min=-10.0", "--v_max=20.0"] if is_said else []
     )
