@@ -48,25 +48,10 @@ class _Env:
     """An environment whose failures are raised."""
 
     def __init__(self, content: dict[str, Any]):
-        import gymnasium
-
-        from ps_dqn.environments import listed, masks, named
+        from ps_dqn.environments import single
         from ps_dqn.environments.guard import Guard
 
-        env: gymnasium.Env = gymnasium.make(
-            named.environment(content["env_id"]), **content["env_kwargs"]
-        )
-        for wrap in named.wrappers(content["env_wrappers"]).single:
-            env = wrap(env)
-        for wrap in listed.wrappers(
-            content["env_id"],
-            env.action_space,
-            content.get("action_bins", 0),
-            content.get("branching", False),
-        ):
-            env = wrap(env)
-        has_masks = content.get("has_masks", False)
-        self._guard = Guard(masks.wrap(env) if has_masks else env, content, "")
+        self._guard = Guard(single.make(content), content, "")
 
     def begin(self, seed: int | None) -> None:
         """Begins an episode."""

@@ -96,7 +96,8 @@ def _learn(
     options, parameters = plan.options, plan.checkpoint.state.average
     began = time.perf_counter()
     environment = plan.teacher.environment.in_evaluations
-    game = Game(environment, options, teacher, parameters, network)
+    most = plan.teacher.faults.max_env_failures
+    game = Game(environment, most, options, teacher, parameters, network)
     kept, learn = Kept(options.capacity, options.seed), learning.make_learner(network, options)
     learned = learning.begin(network, teacher, parameters)
     shape = (options.updates_at_once, options.batch_size)

@@ -34,6 +34,7 @@ class Game:
     def __init__(
         self,
         config: Environment,
+        most_failures: int,
         options: Distillation,
         teacher: QNetwork,
         parameters: np.ndarray,
@@ -43,6 +44,7 @@ class Game:
 
         Args:
             config: the environment.
+            most_failures: of environments, as `Environments` takes it.
             options: who plays and how.
             teacher: the network that says what is right.
             parameters: of the teacher.
@@ -52,7 +54,7 @@ class Game:
             UsageError: the environment cannot be made.
         """
         self._options = options
-        self._environments = Environments(config, options.num_envs)
+        self._environments = Environments(config, options.num_envs, most_failures=most_failures)
         environment_seed, exploration = np.random.SeedSequence(options.seed).spawn(2)
         self._environments.reset(int(environment_seed.generate_state(1)[0]) % 2**31)
         self._exploration = np.random.default_rng(exploration)
@@ -68,7 +70,11 @@ class Game:
         self._ask = ask
 
     def step(self, parameters: tf.Tensor) -> Played:
-        """Acts in every environment; takes the student's parameters, float32 [P]."""
+        """Acts in every environment; takes the student's parameters, float32 [P].
+
+        Raises:
+            UsageError: the environments keep failing.
+        """
         shown = self._environments
         masks = shown.masks
         asked = (parameters, tf.constant(shown.observations), tf.constant(masks))

@@ -16,7 +16,7 @@ from ps_dqn.errors import UsageError
 RESET = "its reset must return two things, (observation, info)"
 STEP = "its step must return five things, (observation, reward, terminated, truncated, info)"
 
-# More is infinite in float32, which is what is kept of quantities.
+# More is infinite in float32, which is what is kept of quantities and rewards.
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -86,7 +86,7 @@ class Checked(gymnasium.Wrapper):
             except masks.MisfitError as error:
                 raise Failure("malformed", str(error)) from None
         if not _is_finite(reward):
-            raise Failure("not_finite", f"the reward is {reward}")
+            raise Failure("not_finite", f"the reward, {reward}, is not finite in float32")
         if self._is_box:
             return _array(self.env.observation_space, observation, "the observation")
         try:
@@ -192,7 +192,7 @@ def _returned(wanted: str, count: int, call: Callable[..., Any], *args: Any, **k
 
 
 def _is_finite(reward: Any) -> bool:
-    """Whether a reward is a finite number.
+    """Whether a reward is a number that is finite as it is kept.
 
     Raises:
         Failure: it is no number.
@@ -200,6 +200,6 @@ def _is_finite(reward: Any) -> bool:
     try:
         if type(reward) is np.ndarray and reward.ndim:
             raise TypeError  # NumPy takes an array of one number for a number, and warns
-        return math.isfinite(reward)
+        return math.isfinite(reward) and bool(abs(reward) <= _LARGEST)
     except (TypeError, ValueError):
         raise Failure("malformed", f"the reward is {reward!r:.200}, and no number") from None

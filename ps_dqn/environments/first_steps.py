@@ -74,7 +74,8 @@ def _what_is_wrong(spec: EnvironmentSpec, observations: np.ndarray, reward: floa
     """Why nothing can be learned from a step, empty where that can be."""
     if not are_finite(spec, observations):
         return "their observations are not finite in float32"
-    return "" if math.isfinite(reward) else "their rewards are no finite numbers"
+    is_kept = math.isfinite(np.float32(reward))
+    return "" if is_kept else "their rewards are not finite in float32"
 
 
 def _largest(spec: EnvironmentSpec, observations: np.ndarray) -> float:

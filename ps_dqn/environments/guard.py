@@ -22,7 +22,7 @@ import numpy as np
 
 from ps_dqn import user_code
 from ps_dqn.config.faults import ENV_FAILURES
-from ps_dqn.environments import overdue
+from ps_dqn.environments import masks, overdue, single
 from ps_dqn.environments.checked import Checked, Failure
 
 # Where a step's info has what went wrong: its place in `ENV_FAILURES`, from 1.
@@ -53,8 +53,8 @@ class Guard(Checked):
 
         Args:
             env: it.
-            recipe: how to make another: `env_id`, `env_module`, `env_kwargs`, `env_wrappers`; and
-                `has_masks`, whether masks in its infos are read.
+            recipe: how to make another, as `single.make` takes it, and `env_module`; masks in its
+                infos are read where it `has_masks`.
             folder: where failures are written down.
         """
         super().__init__(env, recipe.get("has_masks", False))
@@ -86,7 +86,7 @@ class Guard(Checked):
             try:
                 observation, info = self.env.reset(seed=seed, options=options)
                 self._observation = self.check(observation, info)
-                return self._observation, info
+                return self._observation, self._read(info)
             except user_code.FAILURES as error:
                 self._write_down(_failure_of(error), "reset")
                 if attempt + 1 == RESETS:
@@ -106,20 +106,23 @@ class Guard(Checked):
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
             self._observation = self.check(observation, info, reward)
-            return self._observation, float(reward), bool(terminated), bool(truncated), info
+            is_over = bool(terminated), bool(truncated)
+            return self._observation, float(reward), *is_over, self._read(info)
         except user_code.FAILURES as error:
             failure = _failure_of(error)
             self._write_down(failure, "step")
             self._make_anew()
             return self._observation, 0.0, False, True, {INFO: 1 + ENV_FAILURES.index(failure.kind)}
 
+    def _read(self, info: dict[str, Any]) -> dict[str, Any]:
+        """What is read of an info; vectors would stack the rest, which is no two times alike."""
+        return {masks.KEY: info[masks.KEY]} if self._mask_size and masks.KEY in info else {}
+
     def _make_anew(self) -> None:
         """Another environment in the place of this one; the same where none can be made."""
         self._num_actions = MOST_ACTIONS
-        if self.env.spec is None:
-            return
         try:
-            other = gymnasium.make(self.env.spec)
+            other = single.make(self._recipe)
         except user_code.FAILURES:
             traceback.print_exc()
             return

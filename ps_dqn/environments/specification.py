@@ -94,8 +94,9 @@ class EnvironmentSpec:
         """
         if not self.parts:
             return observations.reshape(len(observations), self.num_quantities)
+        count, shapes = len(observations), self.quantities_of  # NumPy finds no width of no rows
         found = [
-            parts.unpacked(part, piece).reshape(len(observations), -1)
+            parts.unpacked(part, piece).reshape(count, math.prod(shapes[part.name]))
             for part, piece in parts.split(self.parts, observations)
             if part.is_quantity
         ]

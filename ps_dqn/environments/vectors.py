@@ -6,79 +6,26 @@ import math
 import multiprocessing
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from ps_dqn.config import Environment
-from ps_dqn.config.faults import ENV_FAILURES
+from ps_dqn.config.faults import ENV_FAILURES, FAILURE_WINDOW
 from ps_dqn.environments import making, masks, overdue, specification
 from ps_dqn.environments.guard import INFO
+from ps_dqn.environments.step import NONE, Step
+from ps_dqn.errors import UsageError
 
 _Returned = TypeVar("_Returned")
 
-_NONE = np.zeros(0, np.int64)
 # What is raised where a vector's processes do not answer, or are gone, or its masks do not fit.
 _BROKEN: dict[str, tuple[type[BaseException], ...]] = {
     "hung": (multiprocessing.TimeoutError,),
     "vanished": (EOFError, ConnectionError),
     "malformed": (masks.MisfitError,),
 }
-
-
-class Step(NamedTuple):
-    """One step of a vector environment of E environments, whatever its way of resetting.
-
-    Where they are stepped one without the other it is of some of them: then the first axis of what
-    is of all has those alone.
-
-    A mask says which of the A actions are allowed; without masks there are none, and A is 0.
-    """
-
-    observations: np.ndarray  # acted on, [E, …]
-    actions: np.ndarray  # counted from 0, int [E]
-    rewards: np.ndarray  # float [E]
-    terminated: np.ndarray  # bool [E]
-    truncated: np.ndarray  # bool [E]
-    is_transition: np.ndarray  # False where the step was a reset that ignored the action, bool [E]
-    next_observations: np.ndarray  # to act on next, [E, …]
-    # Last observations of episodes that the environment has already left. Other ended episodes
-    # have theirs in `next_observations`; their next step is the reset.
-    final_envs: np.ndarray  # int [e]
-    final_observations: np.ndarray  # [e, …]
-    # Environments that failed in this step: their episodes were cut off before it.
-    failed_envs: np.ndarray = _NONE  # int [f]
-    masks: np.ndarray | None = None  # of `observations`, bool [E, A]; None: all are allowed
-    next_masks: np.ndarray | None = None  # of `next_observations`, likewise
-    final_masks: np.ndarray | None = None  # of `final_observations`, bool [e, A]
-    # What the network remembered before it, float32 [E, S]; whoever acts adds it.
-    states: np.ndarray | None = None
-    # Of `actions`, where a policy chose them, float32 [E, 1]; likewise.
-    log_probs: np.ndarray | None = None
-    # Of all actions in `observations`, where whoever remembers them asks, float32 [E, A]; likewise.
-    values: np.ndarray | None = None
-    envs: np.ndarray | None = None  # which it is of, int [some of E]; None: all
-
-    @property
-    def whose(self) -> np.ndarray | slice:
-        """Index of the environments that it is of, in arrays of all of them."""
-        return slice(None) if self.envs is None else self.envs
-
-    @property
-    def ended_envs(self) -> np.ndarray:
-        """Environments whose episodes ended with it, int."""
-        places = np.flatnonzero(self.terminated | self.truncated)
-        return places if self.envs is None else self.envs[places]
-
-    @property
-    def begins(self) -> np.ndarray:
-        """Where the next step is an episode's first one, or a reset before it, bool [E]."""
-        begins = ~self.is_transition
-        if self.envs is None:
-            begins[self.final_envs] = True
-            return begins
-        return begins | np.isin(self.envs, self.final_envs)
 
 
 class Environments:
@@ -89,7 +36,14 @@ class Environments:
     have no single environments, rows are not real from the failure to the episode's end.
     """
 
-    def __init__(self, config: Environment, num_envs: int, folder: str = "", once: bool = False):
+    def __init__(
+        self,
+        config: Environment,
+        num_envs: int,
+        folder: str = "",
+        once: bool = False,
+        most_failures: int | None = None,
+    ):
         """Makes E = `num_envs` environments.
 
         Args:
@@ -97,6 +51,8 @@ class Environments:
             num_envs: how many.
             folder: where failures are written down.
             once: one episode of each is wanted for a reset; what comes after it is nothing.
+            most_failures: of so many in `FAILURE_WINDOW` steps nothing can come, so that a step
+                raises UsageError; None: whoever acts looks at `failures`.
 
         Raises:
             UsageError: they cannot be made, or a DQN cannot act in them.
@@ -118,6 +74,7 @@ class Environments:
         self.observations = np.zeros(0)
         self.masks = np.ones((num_envs, self.spec.mask_size), np.bool_)
         self.failures = dict.fromkeys(ENV_FAILURES, 0)  # so far, by kind
+        self._most_failures, self._num_steps = most_failures, 0
 
     def reset(self, seed: int) -> None:
         """Starts every environment anew, reproducibly."""
@@ -128,8 +85,7 @@ class Environments:
         self.observations = np.zeros_like(observations)  # in the place of what is not finite
         self._resetting = np.zeros(self.num_envs, np.bool_)
         self._failed = np.zeros(self.num_envs, np.bool_)
-        none = _NONE, observations[:0]
-        self._take_failures({}, observations, np.zeros(self.num_envs), *none)
+        self._take_failures({}, observations, np.zeros(self.num_envs))
         self.observations, self.masks = observations, self._masks(infos)
 
     def step(self, actions: np.ndarray) -> Step:
@@ -137,32 +93,31 @@ class Environments:
 
         Args:
             actions: counted from 0, int [E].
+
+        Raises:
+            UsageError: they fail more often than they may.
         """
         chosen = (actions + self._action_start).astype(self._action_dtype)
+        self._num_steps += self.num_envs
         try:
             observations, rewards, terminated, truncated, infos = self._step(chosen)
-            next_masks = self._masks(infos)
+            done = terminated | truncated
+            reached, reached_masks = self._stored(observations), self._masks(infos)
+            anew, anew_masks = self._begun(reached, reached_masks, done, infos)
+        except UsageError:
+            raise
         except Exception as error:  # of all environments together: no guard was there
             return self._make_anew(actions, error)
-        done = terminated | truncated
-        observations = self._stored(observations)
-        left, last = self._left(infos, observations, done)
-        failed_envs = self._take_failures(infos, observations, rewards, left, last)
+        failed_envs = self._take_failures(infos, reached, rewards)
         is_transition = ~(self._resetting | self._failed)
-        final_envs = np.flatnonzero(done & ~self._failed)
-        final_observations = observations[final_envs]
-        final_masks = next_masks[final_envs]
+        final_envs = NONE
         if self._mode == AutoresetMode.NEXT_STEP:
             self._resetting = done
-            final_envs, final_observations = final_envs[:0], final_observations[:0]
-            final_masks = final_masks[:0]
-        elif self._mode == AutoresetMode.SAME_STEP and final_envs.size:
-            final_observations = last[~self._failed[left]]
-            final_masks = self._masks(infos.get("final_info", {}))[final_envs]
-        elif self._mode == AutoresetMode.DISABLED and done.any():
-            fresh, infos = self._within_time(self._env.reset, options={"reset_mask": done})
-            observations[done] = fresh[done]
-            next_masks[done] = self._masks(infos)[done]
+        else:
+            final_envs = np.flatnonzero(done & ~self._failed)
+        final_observations, final_masks = reached[final_envs], reached_masks[final_envs]
+        if anew is not None:
+            reached[done], reached_masks[done] = anew[done], anew_masks[done]
         step = Step(
             observations=self.observations,
             actions=actions,
@@ -170,16 +125,18 @@ class Environments:
             terminated=terminated & ~self._failed,
             truncated=truncated & ~self._failed,
             is_transition=is_transition,
-            next_observations=observations,
+            next_observations=reached,
             final_envs=final_envs,
             final_observations=final_observations,
             failed_envs=failed_envs,
             masks=self.masks,
-            next_masks=next_masks,
+            next_masks=reached_masks,
             final_masks=final_masks,
         )
-        self.observations, self.masks = observations, next_masks
         self._failed &= ~done
+        if anew is not None:  # an episode may begin with what is not finite
+            self._take_failures({}, reached, np.zeros(self.num_envs))
+        self.observations, self.masks = reached, reached_masks
         return step
 
     def render(self) -> np.ndarray:
@@ -204,54 +161,91 @@ class Environments:
         finally:
             overdue.ends()
 
-    def _left(
-        self, infos: dict[str, Any], observations: np.ndarray, done: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Environments that have left an episode in this step, int [e], and how it ended [e, …]."""
-        left = np.flatnonzero(done) if self._mode == AutoresetMode.SAME_STEP else _NONE
-        if not left.size:
-            return left, observations[:0]
-        return left, self._stored(np.stack(list(infos["final_obs"][left])))
+    def _begun(
+        self, reached: np.ndarray, masks: np.ndarray, done: np.ndarray, infos: dict[str, Any]
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """The first observations of episodes that have begun in the place of those just ended.
+
+        Where they begin in the same step, what the vector shows is of them: what the step led to is
+        in its infos, and comes into the place of `reached` and its `masks`.
+
+        Returns:
+            Of all environments [E, …], to be looked at where others ended; None where none has
+            begun. And their masks.
+
+        Raises:
+            UsageError: it does not say what the step led to.
+        """
+        if self._mode == AutoresetMode.NEXT_STEP or not done.any():
+            return None, masks
+        if self._mode == AutoresetMode.DISABLED:
+            anew, infos = self._within_time(self._env.reset, options={"reset_mask": done})
+            return self._stored(anew), self._masks(infos)
+        if "final_obs" not in infos:
+            raise UsageError(
+                f"--env_id={self._config.env_id}: its vector form begins episodes anew in the same "
+                f"step, so the last observations are to be in its infos, and there is no "
+                f"'final_obs': let it say them, or have another autoreset_mode"
+            )
+        anew, anew_masks = reached.copy(), masks.copy()
+        reached[done] = self._stored(np.stack(list(infos["final_obs"][done])))
+        masks[done] = self._masks(infos.get("final_info", {}))[done]
+        return anew, anew_masks
 
     def _take_failures(
-        self,
-        infos: dict[str, Any],
-        observations: np.ndarray,
-        rewards: np.ndarray,
-        left: np.ndarray,
-        last: np.ndarray,
+        self, infos: dict[str, Any], observations: np.ndarray, rewards: np.ndarray
     ) -> np.ndarray:
         """Notes what failed; observations that are not finite become those before.
-
-        `left` and `last` are what `_left` returns.
 
         Returns:
             The environments that failed and had not before in this episode, int [f].
         """
         with np.errstate(all="ignore"):  # a sum is quick, and may overflow
-            total = rewards.sum() + (observations.sum() + last.sum() if self._is_real else 0)
-        if INFO not in infos and math.isfinite(total):
-            return _NONE
-        kinds = np.broadcast_to(np.asarray(infos.get(INFO, 0), np.int64), self.num_envs).copy()
+            kept = rewards.astype(np.float32)
+            total = kept.sum() + (observations.sum() if self._is_real else 0)
+        said = [each[INFO] for each in (infos, infos.get("final_info", {})) if INFO in each]
+        if not said and math.isfinite(total):
+            return NONE
+        kinds = np.zeros(self.num_envs, np.int64)
+        for each in said:
+            kinds = np.maximum(kinds, each)
         if not math.isfinite(total):
             axes = tuple(range(1, observations.ndim))
-            is_finite = np.isfinite(observations).all(axis=axes) & np.isfinite(rewards)
+            is_finite = np.isfinite(observations).all(axis=axes) & np.isfinite(kept)
             observations[~is_finite] = self.observations[~is_finite]
-            is_finite[left] &= np.isfinite(last).all(axis=axes)
             kinds[(kinds == 0) & ~is_finite] = 1 + ENV_FAILURES.index("not_finite")
         if not kinds.any():
-            return _NONE
+            return NONE
         new = np.flatnonzero((kinds > 0) & ~self._failed)
         for env in new:
-            self.failures[ENV_FAILURES[kinds[env] - 1]] += 1
+            self._count(ENV_FAILURES[kinds[env] - 1])
         self._failed |= kinds > 0
         return new
+
+    def _count(self, kind: str) -> None:
+        """Counts a failure.
+
+        Raises:
+            UsageError: it is one too many.
+        """
+        self.failures[kind] += 1
+        if self._most_failures is None:
+            return
+        failures, windows = sum(self.failures.values()), self._num_steps / FAILURE_WINDOW
+        if failures > self._most_failures * max(windows, 1.0):
+            kinds = ", ".join(f"{name} {count:,}" for name, count in self.failures.items() if count)
+            raise UsageError(
+                f"--env_id={self._config.env_id}: its environments failed {failures:,} times "
+                f"({kinds}) in {self._num_steps:,} steps, more often than "
+                f"--max_env_failures={self._most_failures} in {FAILURE_WINDOW:,} allows; the log "
+                f"has the first errors"
+            )
 
     def _make_anew(self, actions: np.ndarray, error: Exception) -> Step:
         """Other environments in the place of these, none of which has made a step."""
         traceback.print_exc()  # into the worker's log
         kind = next((kind for kind, types in _BROKEN.items() if isinstance(error, types)), "raised")
-        self.failures[kind] += 1
+        self._count(kind)
         before, masks_before = self.observations, self.masks
         failed_envs = np.flatnonzero(~self._failed)
         _abandon(self._env)
@@ -266,7 +260,7 @@ class Environments:
             truncated=nothing,
             is_transition=nothing,
             next_observations=self.observations,
-            final_envs=_NONE,
+            final_envs=NONE,
             final_observations=self.observations[:0],
             failed_envs=failed_envs,
             masks=masks_before,

@@ -26,6 +26,7 @@ class Score:
 
     checkpoint: Checkpoint
     returns: np.ndarray  # of each episode, float64 [episodes]
+    failures: int = 0  # of environments; their episodes were played again
 
     def describe(self) -> str:
         """The rest of a line for people."""
@@ -33,9 +34,16 @@ class Score:
         return (
             f"{path.name} of {self.checkpoint.state.counters.env_steps:,} env steps: "
             f"{len(returns)} greedy episodes, mean return {returns.mean():.1f}, "
-            f"median {sorted(returns)[len(returns) // 2]:.1f}, "
-            f"from {returns.min():.1f} to {returns.max():.1f}"
+            f"median {np.median(returns):.1f}, "
+            f"from {returns.min():.1f} to {returns.max():.1f}{self._failed()}"
         )
+
+    def _failed(self) -> str:
+        """That environments did, for people."""
+        if not self.failures:
+            return ""
+        times = "once" if self.failures == 1 else f"{self.failures:,} times"
+        return f"; the environment failed {times}, and those episodes were played again"
 
     def as_row(self) -> dict[str, float]:
         """A row with `COLUMNS`."""
@@ -69,7 +77,7 @@ class CheckpointPlayer:
         if interface is not None:
             alike.check_again(options, environment, interface.spec)
         self.network = networks.build(config.network, config.value, environment, config.run.seed)
-        self._evaluation = Evaluation(config, episodes)
+        self._evaluation = Evaluation(config, episodes, is_alone=True)
         self._seed, self.returns = seed, np.zeros(episodes)
         self._greedy = tf.function(self.network.act, autograph=False)
 
@@ -80,8 +88,10 @@ class CheckpointPlayer:
 
     def play(self, checkpoint: Checkpoint) -> Score:
         """Plays the episodes with the average of the parameters, as evaluations of training do."""
+        before = sum(self.environments.failures.values())
         collections.deque(self.steps(checkpoint, self._seed), maxlen=0)
-        return Score(checkpoint, self.returns)
+        failures = sum(self.environments.failures.values()) - before
+        return Score(checkpoint, self.returns, failures)
 
     def steps(self, checkpoint: Checkpoint, seed: int) -> Iterator[Playing]:
         """Plays likewise, on a seed; what is seen before each step and at the end.
@@ -89,7 +99,7 @@ class CheckpointPlayer:
         After that, `returns` has those of the episodes.
 
         Raises:
-            UsageError: the checkpoint is of another network.
+            UsageError: the checkpoint is of another network, or the environments keep failing.
         """
         loading.check_size(self.network, checkpoint)
         parameters = tf.constant(checkpoint.state.average)

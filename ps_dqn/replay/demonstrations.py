@@ -181,9 +181,10 @@ def check_stacks(steps: Steps, frames: int) -> None:
     """
     shown, following = steps.observations, steps.next_observations
     goes_on = steps.ends[:-1] == CONTINUES
-    slides = (shown[1:, :-1] == shown[:-1, 1:]).reshape(len(shown) - 1, -1).all(axis=1) | ~goes_on
+    axes = tuple(range(1, shown.ndim))
+    slides = (shown[1:, :-1] == shown[:-1, 1:]).all(axis=axes) | ~goes_on
     if following is not None:
-        moved = (following[:, :-1] == shown[:, 1:]).reshape(len(shown), -1).all(axis=1)
+        moved = (following[:, :-1] == shown[:, 1:]).all(axis=axes)
         slides = np.append(slides, True) & moved
     if not slides.all():
         raise UsageError(

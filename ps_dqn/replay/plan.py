@@ -115,6 +115,7 @@ def make_memory(
             config.environment.envs_per_worker,
             environment.observation_shape,
             environment.observation_dtype,
+            config.environment.frame_stack,
             environment.mask_size,
             config.state_size,
             config.value.learns_policy,

@@ -8,6 +8,7 @@ import numpy as np
 from ps_dqn.environments import Step
 from ps_dqn.replay.batch import Rollout, field_specs
 from ps_dqn.replay.memory import Memory
+from ps_dqn.replay.rows import check_stacks
 
 
 class RolloutBuffer(Memory):
@@ -19,6 +20,7 @@ class RolloutBuffer(Memory):
         num_envs: int,
         observation_shape: tuple[int, ...],
         observation_dtype: np.dtype,
+        frame_stack: int,
         mask_size: int,
         state_size: int,
         has_policy: bool,
@@ -33,6 +35,7 @@ class RolloutBuffer(Memory):
             num_envs: E.
             observation_shape: of one observation.
             observation_dtype: as observations are stored.
+            frame_stack: frames of an observation, which are its first axis; 1: it is none.
             mask_size: truth values of a mask of actions.
             state_size: S; above 0, each environment's steps are kept together as a sequence.
             has_policy: whether a policy chooses, with probabilities.
@@ -44,7 +47,7 @@ class RolloutBuffer(Memory):
         sizes |= {"P": int(has_policy)}
         sizes |= {"M": 0, "B": 0}  # the order comes with a sample
         self._specs = field_specs(Rollout, sizes, observation_shape, observation_dtype)
-        self._steps, self._num_envs = steps, num_envs
+        self._steps, self._num_envs, self._frame_stack = steps, num_envs, frame_stack
         self._is_recurrent, self._gamma = state_size > 0, gamma
         self._is_ahead = is_ahead
         self._begins = np.zeros(num_envs, np.bool_)  # the next step, an episode
@@ -77,8 +80,16 @@ class RolloutBuffer(Memory):
             self._made = 0
 
     def append(self, step: Step) -> None:
-        """Takes one step of every environment; at most T until the next sample."""
+        """Takes one step of every environment; at most T until the next sample.
+
+        Raises:
+            UsageError: observations are to be stacks, and one is not the one before it moved on.
+        """
         t, rollout = self._made, self._rollout
+        if t and self._frame_stack > 1:
+            on = np.flatnonzero(~self._begins)
+            before = rollout.observations[t - 1, on, 1:]
+            check_stacks(self._frame_stack, on, step.observations[on], before)
         if t:
             rollout.continues[t - 1, step.failed_envs] = 0  # cut off there
             rollout.starts[t] = self._begins

@@ -48,7 +48,8 @@ def test_a_constructor_that_raises_is_said_with_its_place() -> None:
     ("how", "why"),
     [
         ("nan observation", "their observations are not finite in float32"),
-        ("infinite reward", "their rewards are no finite numbers"),
+        ("infinite reward", "their rewards are not finite in float32"),
+        ("huge reward", "their rewards are not finite in float32"),
     ],
 )
 def test_an_environment_none_of_whose_steps_can_be_learned_from(how: str, why: str) -> None:

@@ -70,7 +70,7 @@ def test_an_episode_that_does_not_end_is_not_kept(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(guard, "_written", 0)
-    recipe = {"env_id": "Misbehaving-v0", "env_kwargs": {"how": "raises", "at": 60_000}}
+    recipe = {"env_id": "Misbehaving-v0", "env_kwargs": {"how": "raises", "at": 1}}  # the next
     recipe |= {"env_module": "support.misbehaving_env", "env_wrappers": ""}
     env = Misbehaving(how="raises", at=60_000, length=10**9, goes_on=True)
     watched = guard.Guard(env, recipe, str(tmp_path))

@@ -102,6 +102,8 @@ def test_what_is_no_sliding_stack_is_told_by_its_step(follows: bool) -> None:
     following = arrays["next_observations"] if follows else None
     rows = arrays["actions"], arrays["rewards"], ends, following
     demonstrations.check_stacks(demonstrations.Steps(arrays["observations"], *rows), 2)
+    alone = [each if each is None else each[:1] for each in (arrays["observations"], *rows)]
+    demonstrations.check_stacks(demonstrations.Steps(*alone), 2)
     arrays["observations"][7, 0] += 1
     with pytest.raises(UsageError, match="--frame_stack=2: what step 6 of the demonstrations led"):
         demonstrations.check_stacks(demonstrations.Steps(arrays["observations"], *rows), 2)

@@ -21,7 +21,7 @@ NOBODY, NOTHING = np.zeros(0, np.int64), np.zeros((0, 1), np.float32)
 def buffer(steps: int = STEPS, num_envs: int = ENVS, seed: int = 0) -> RolloutBuffer:
     rng = np.random.default_rng(seed)
     return RolloutBuffer(
-        steps, num_envs, (1,), np.dtype(np.float32), 0, 0, False, False, GAMMA, rng
+        steps, num_envs, (1,), np.dtype(np.float32), 1, 0, 0, False, False, GAMMA, rng
     )
 
 

@@ -64,6 +64,8 @@ class Misbehaving(gymnasium.Env):
                     observation[1] = np.nan
                 case "infinite reward":
                     reward = np.inf
+                case "huge reward":
+                    reward = -1e39
                 case "no reward":
                     reward = None
                 case "wrong shape":
@@ -83,7 +85,10 @@ class Misbehaving(gymnasium.Env):
 
 
 class MisbehavingVector(VectorEnv):
-    """The same, all in one, so that nothing can watch over each: lane 1 says NaN, or all raise."""
+    """The same, all in one, so that nothing can watch over each: lane 1 says NaN, or all raise.
+
+    With mode "Disabled" lanes begin anew where a reset's `reset_mask` says so.
+    """
 
     def __init__(
         self, num_envs: int, how: str = "nan observation", at: int = 7, mode: str = "NextStep"
@@ -100,10 +105,19 @@ class MisbehavingVector(VectorEnv):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         self._done = np.zeros(self.num_envs, np.bool_)
-        observations = np.stack([lane.reset()[0] for lane in self._lanes])
-        if not self._at:
+        if self._how == "reset raises" and self._steps:
+            raise ValueError("none of them begins again")
+        which = (options or {}).get("reset_mask", ~self._done)
+        observations = np.full((self.num_envs, 2), np.nan, np.float32)  # of others it is nothing
+        for lane in np.flatnonzero(which):
+            observations[lane] = self._lanes[lane].reset()[0]
+        if not self._at or (self._how == "nan anew" and self._begins_badly()):
             observations[1, 1] = np.nan
         return observations, {}
+
+    def _begins_badly(self) -> bool:
+        """The second episode does."""
+        return self._steps == LENGTH
 
     def step(self, actions: np.ndarray) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         self._steps += 1
@@ -124,9 +138,15 @@ class MisbehavingVector(VectorEnv):
             for lane in np.flatnonzero(done):
                 infos["final_obs"][lane] = observations[lane].copy()
                 observations[lane] = self._lanes[lane].reset()[0]
-        else:
+            if self._how == "nan anew" and self._begins_badly():
+                observations[1, 1] = np.nan
+            if self._how == "no last observations":
+                del infos["final_obs"]
+        elif self.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP:
             self._done = done
         rewards = np.array([row[1] for row in rows])
+        if self._steps == self._at and self._how == "huge reward":
+            rewards[1] = 1e39
         return observations, rewards, done, np.zeros(self.num_envs, np.bool_), infos
 
 

@@ -4,14 +4,17 @@ import json
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from support.small_networks import NUMBER, VECTOR
 
 from ps_dqn.config import Config
-from ps_dqn.environments import EnvironmentSpec, Step
+from ps_dqn.environments import EnvironmentSpec, Step, parts
 from ps_dqn.moments import Moments
 from ps_dqn.worker.playing.following import Following
 
 NUM_ENVS = 3
+SPACE = spaces.Dict(far=spaces.Box(-99, 99, (2,), np.float32), which=spaces.Discrete(3))
+PARTS = EnvironmentSpec((12,), np.dtype(np.uint8), 3, None, parts=parts.parts_of(SPACE))
 NONE = np.zeros(NUM_ENVS, np.bool_)
 
 
@@ -111,9 +114,9 @@ def test_the_options_are_refused_where_they_have_no_effect() -> None:
     assert json.loads(options.to_json())
 
 
-@pytest.mark.parametrize("spec", [VECTOR, NUMBER], ids=["vector", "number"])
+@pytest.mark.parametrize("spec", [VECTOR, NUMBER, PARTS], ids=["vector", "number", "parts"])
 def test_a_step_in_which_all_begin_anew_counts_nothing(spec: EnvironmentSpec) -> None:
     options = config(normalize_observations=True, normalize_returns=True)
-    observations = np.ones((NUM_ENVS, *spec.observation_shape), np.float32)
+    observations = np.ones((NUM_ENVS, *spec.observation_shape), spec.observation_dtype)
     steps = [step(observations, [0, 0, 0], is_transition=NONE)]
     assert seen(options, spec, steps).count == 0

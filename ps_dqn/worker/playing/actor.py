@@ -233,7 +233,9 @@ class Actor:
 class Evaluation:
     """Plays one episode in each of its environments."""
 
-    def __init__(self, config: Config, episodes: int, goes_on: bool = False):
+    def __init__(
+        self, config: Config, episodes: int, goes_on: bool = False, is_alone: bool = False
+    ):
         """Makes the environments.
 
         Args:
@@ -241,10 +243,13 @@ class Evaluation:
             episodes: how many are played side by side.
             goes_on: others follow those that end before the last one, which count for nothing; for
                 whoever looks at what is observed.
+            is_alone: nobody counts its environments' failures; where they are too many, a step
+                raises UsageError.
         """
         self._state_size = config.state_size
         evaluated = config.environment.in_evaluations
-        self.environments = Environments(evaluated, episodes, once=not goes_on)
+        most = config.faults.max_env_failures if is_alone else None
+        self.environments = Environments(evaluated, episodes, once=not goes_on, most_failures=most)
         self._epsilon = config.run.eval_epsilon
         self._reward_clip = config.learning.reward_clip
         self._max_steps = config.run.max_eval_steps
