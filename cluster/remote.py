@@ -49,21 +49,29 @@ def wait_until_serving(
     while True:
         before = missing
         missing = silent(spec, missing)
+        if _are_enough(spec, missing, least_workers):  # some may have answered long ago
+            missing = silent(spec, list(spec.tasks()))
+            if _are_enough(spec, missing, least_workers):
+                return tuple(
+                    i for i in range(len(spec.workers)) if Task("worker", i) not in missing
+                )
         new += [task for task in before if task not in missing]
-        absent = {task.index for task in missing if task.job == "worker"}
-        there = tuple(index for index in range(len(spec.workers)) if index not in absent)
-        if len(missing) == len(absent) and len(there) >= least_workers:
-            return there
         now = time.monotonic()
         if now - started > limit:
             raise TimeoutError(f"{_named(spec, missing)} did not serve within {limit:g} s")
         if now - said_at > (PATIENCE if len(missing) < said else REMINDER):
-            are_workers = len(missing) == len(absent)
+            are_workers = all(task.job == "worker" for task in missing)
             if new:
                 say(tasks_there(spec, new, len(spec.tasks()) - len(missing), len(spec.tasks())))
             say(f"waiting for {_named(spec, missing)}{advice if are_workers else ''}")
             said, said_at, new = len(missing), now, []
         time.sleep(PERIOD)
+
+
+def _are_enough(spec: ClusterSpec, missing: list[Task], least_workers: int) -> bool:
+    """Whether workers alone are missing, and not too many of them."""
+    are_workers = all(task.job == "worker" for task in missing)
+    return are_workers and len(spec.workers) - len(missing) >= least_workers
 
 
 def silent(spec: ClusterSpec, tasks: list[Task]) -> list[Task]:

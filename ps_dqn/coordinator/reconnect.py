@@ -38,12 +38,14 @@ def train(context: RunContext, resumed: Checkpoint | None) -> int:
     """
     fruitless, reconnecting = 0, False
     while True:
-        replaced = context.watchdog.replaced
+        replaced, began_at = context.watchdog.replaced, context.history.began_at
         try:
             return run.train(context, resumed, reconnecting)
         except ClusterLostError as error:
             # Nothing trains; while it does, a signal lets results be saved.
             context.signals.on_stop(None)
+            if context.history.began_at > began_at:
+                fruitless = 0  # workers had pushed more than their closures had told of
             has_trained = context.vitals.env_steps > context.history.began_at
             fruitless = 0 if has_trained else fruitless + 1
             _wait_for_an_end(context)

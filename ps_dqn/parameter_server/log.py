@@ -45,17 +45,15 @@ class Log:
             self._entries.append(entry)
 
     def since(self, index: int) -> list[Entry]:
-        """The entries from an index on.
+        """The entries from an index on, or from the oldest that is kept.
 
-        Raises:
-            RuntimeError: they are not kept any more.
+        Who asks says what a server lacked a while ago: it may have more than that by now. One that
+        does lack what is not kept any more refuses to follow.
         """
         if not self._is_shared or index >= self.next_index:
             return []
-        first = self._entries[0].position
-        if index < first:
-            raise RuntimeError(f"a server lacks entry {index} of the log, which is gone")
-        return [self._entries[i] for i in range(index - first, len(self._entries))]
+        first = max(index - self._entries[0].position, 0)
+        return [self._entries[i] for i in range(first, len(self._entries))]
 
 
 class Tickets:

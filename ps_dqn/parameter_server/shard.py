@@ -138,6 +138,8 @@ class Shard:
         started = time.perf_counter()
         with self._lock:
             for entry in messages.entries(verdict):
+                if entry.session != self._session:
+                    continue
                 if entry.position > self._log.next_index:
                     raise RuntimeError(
                         f"the log goes on at {entry.position}, this server lacks entry "
@@ -251,6 +253,7 @@ class Shard:
             episodes=header.episodes,
             rate_bits=header.rate_bits,
             grows=header.grows,
+            session=self._session,
         )
         self._log.append(entry)
         self._follow(entry)

@@ -12,8 +12,6 @@ import os
 import pathlib
 import threading
 import time
-import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,19 +20,6 @@ import numpy as np
 from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.run import directory, disk
 from ps_dqn.state import Counters, State
-
-# What NumPy and zipfile raise for a file with damaged bytes, wherever those are.
-_DAMAGE = (
-    AttributeError,
-    EOFError,
-    KeyError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +186,7 @@ def load(path: pathlib.Path) -> Checkpoint:
                 slots_of=str(data["slots_of"]) if "slots_of" in data else "",
             )
             return Checkpoint(path, state, float(data["seconds"]), float(data["eval_return"]))
-    except _DAMAGE as error:
+    except disk.DAMAGE as error:
         is_of_disk = isinstance(error, OSError) and error.errno is not None
         kind = FolderError if is_of_disk else UsageError
         raise kind(f"checkpoint {path} cannot be read: {error}") from None

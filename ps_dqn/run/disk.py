@@ -5,10 +5,24 @@ import itertools
 import os
 import pathlib
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 
 from ps_dqn.run import stages
 
+# What NumPy and zipfile raise for an archive with damaged bytes, wherever those are.
+DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 # Tries at the end of a run, and from one to the next (seconds).
 LAST_TRIES, LAST_PAUSE = 3, 1.0
 

@@ -106,6 +106,7 @@ class Entry(NamedTuple):
     episodes: int
     rate_bits: int
     grows: int = 0  # as in `PushHeader`
+    session: int = 0  # whose log it is: one that comes late is of another
 
 
 class Verdict(NamedTuple):

@@ -19,9 +19,10 @@ so what a method returns has its specs beside its fields.
 | pushed         | the `Verdict`             | requests of the next pull             |
 | report         |                           | `Reported`                            |
 | rejoin         | `Rejoin`                  | the pushes it keeps                   |
-| kept           | the index of such a push  | its part for each server              |
+| kept           | the index of such a push, | its part for each server, and of      |
+|                | how many bytes            | those behind it                       |
 | pushed_again   | that index, the `Verdict` | a mark                                |
-| evaluate_begin | `EvaluateBegin`           | its number and `Playing`              |
+| evaluate_begin | `Rejoin`, seed, episodes  | its number and `Playing`              |
 | evaluate_step  | `Acted`                   | `Playing`                             |
 | evaluate_end   |                           | `Played`                              |
 
@@ -246,15 +247,6 @@ class Reported(NamedTuple):
     def nothing(cls) -> "Reported":
         """For a closure that nobody waits for."""
         return cls(np.int32(1), np.zeros(len(Report._fields)))
-
-
-class EvaluateBegin(NamedTuple):
-    """An evaluation begins."""
-
-    session: Any  # as in `Begin`, int64 []
-    config: Any  # the `Config` as JSON, string []
-    seed: Any  # the episodes depend on it alone, int64 []
-    episodes: Any  # how many, one in each environment, int32 []
 
 
 class Caller(NamedTuple):

@@ -25,7 +25,6 @@ from ps_dqn.worker.calls import (
     Acted,
     Begin,
     Begun,
-    EvaluateBegin,
     Played,
     Playing,
     Rejoin,
@@ -160,9 +159,7 @@ class WorkerHost:
     def _begin(self, *arrays: Any) -> Begun:
         """Starts a closure, from the fields of `Begin`."""
         begin, closure = Begin(*arrays), self._fence.begin()
-        if int(begin.session) != self._session:
-            self._go_on(Rejoin(*begin[: len(Rejoin._fields)]))
-        self._open(begin.session, begin.config)
+        self._open(Rejoin(*begin[: len(Rejoin._fields)]))
         tickets, sizes = Tickets(*map(int, begin.tickets)), Sizes(*map(int, begin.sizes))
         if self._learning is None:
             try:
@@ -221,20 +218,21 @@ class WorkerHost:
         return own / "replay"
 
     def _evaluate_begin(self, *arrays: Any) -> tuple[np.int64, Playing]:
-        """Starts an evaluation, from the fields of `EvaluateBegin`; its closure's number first."""
-        begin, closure = EvaluateBegin(*arrays), self._fence.begin()
-        self._open(begin.session, begin.config)
+        """Starts an evaluation, of episodes that a seed decides; its closure's number first."""
+        *whose, seed, episodes = arrays
+        closure = self._fence.begin()
+        self._open(Rejoin(*whose))
         if self._learning is not None:
             self._learning.cut_off()
         self._lap("dispatch", then="evaluation")
         self._evaluating_since = time.perf_counter()
-        episodes = int(begin.episodes)
+        episodes = int(episodes)
         if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
             if self._evaluation is not None:
                 self._evaluation.environments.close()
             with timeline.span("building environments to evaluate in"):
                 self._evaluation = Evaluation(self._config, episodes)
-        return np.int64(closure), self._evaluation.begin(int(begin.seed))
+        return np.int64(closure), self._evaluation.begin(int(seed))
 
     def _evaluate_step(self, *arrays: Any) -> Playing:
         """Acts once in every environment of the evaluation, from the fields of `Acted`."""
@@ -261,12 +259,18 @@ class WorkerHost:
         if self._learning is not None:
             self._learning.tally.lap(phase, then)
 
-    def _open(self, session: np.ndarray, config: bytes) -> None:
-        """Starts afresh when the coordinator is another run than the last one here."""
-        if int(session) != self._session:
+    def _open(self, rejoin: Rejoin) -> None:
+        """Starts afresh when the coordinator is another run than the last one here.
+
+        It goes on where it was away while the coordinator of its run connected anew.
+        """
+        session = int(rejoin.session)
+        if session != self._session:
+            self._go_on(rejoin)
+        if session != self._session:
             self.close()
-            self._config = Config.from_json(config.decode())
-            self._session = int(session)
+            self._config = Config.from_json(rejoin.config.decode())
+            self._session = session
             profiling = self._config.profiling
             timeline.settle(profiling.timeline)
             self.recording = recording.make(profiling.window, profiling.profile_python)

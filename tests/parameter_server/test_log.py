@@ -156,8 +156,23 @@ def test_a_server_too_far_behind_is_an_error(monkeypatch):
     servers.shards[0].entries(0)
     header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
     lacking = servers.stage(header, packed)
-    with pytest.raises(RuntimeError, match="lacks entry 0 of the log, which is gone"):
-        servers.decide(header, lacking)
+    verdict = servers.decide(header, lacking)
+    with pytest.raises(RuntimeError, match="the log goes on at 1, this server lacks entry 0"):
+        servers.follow(verdict)
+
+
+def test_a_worker_may_pause_between_its_calls_for_longer_than_entries_are_kept(monkeypatch):
+    monkeypatch.setattr(log_module, "LOG_LENGTH", 3)
+    servers = Servers(2, num_workers=2)
+    slow, quick = begun(servers), begun(servers, ticket=100, worker=1)
+    header, packed = slow.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
+    lacking = servers.stage(header, packed)
+    for _ in range(5):
+        servers.push(quick, whole(1))
+    verdict = servers.decide(header, lacking)
+    servers.follow(verdict)
+    assert messages.unpack(Verdict, verdict).kind == Kind.APPLIED
+    assert [shard.next_index() for shard in servers.shards] == [6, 6]
 
 
 def test_a_single_server_sends_no_log():
@@ -184,3 +199,16 @@ def test_a_mark_is_of_one_moment_on_all_servers():
     assert [shard.frozen().tolist() for shard in second] == [[0.75] * 2] * 2
     assert first.frozen().tolist() == [0.75] * 3
     assert {shard.checkpoint().counters for shard in servers.shards} == {(1, 2, 16, 1, 2)}
+
+
+def test_a_log_of_another_session_is_not_followed():
+    servers = Servers(2)
+    exchange = begun(servers)
+    header, packed = exchange.pack(whole(1), Kind.APPLIED, 2, 16, 1, 0.1)
+    late = servers.decide(header, servers.stage(header, packed))
+    servers.follow(late)
+    servers.push(exchange, whole(1))
+    anew = Servers(2, session=SESSION + 1)  # the run was begun anew meanwhile
+    anew.follow(late)
+    anew.follow(servers.shards[0].entries(1))
+    assert [shard.next_index() for shard in anew.shards] == [0, 0]

@@ -236,13 +236,16 @@ def test_a_new_run_refuses_the_one_before(coordinator):
     assert assert_agreement(new.store)["applied"] == 0
 
 
+def beyond(driver: Driver) -> np.ndarray:
+    """A verdict with an entry of the log that no server is near."""
+    entry = Entry(99, *[0] * (len(Entry._fields) - 1))._replace(session=driver.store.session)
+    return messages.pack([*Verdict(*[0] * len(Verdict._fields)), *entry])
+
+
 @pytest.mark.parametrize("server", [0, 2])
 def test_a_failing_server_says_why_and_gives_no_parameters(coordinator, server):
     driver = Driver(coordinator, make_config(), num_ps=3)
-    # An entry of the log far beyond what it knows.
-    gap = messages.pack(
-        [*Verdict(*[0] * len(Verdict._fields)), *Entry(99, *[0] * (len(Entry._fields) - 1))]
-    )
+    gap = beyond(driver)
     assert driver.ask(server, "follow", [gap], shape=()) == 0
     with pytest.raises(RuntimeError, match="a parameter server failed"):
         driver.pull()
@@ -255,9 +258,7 @@ def test_a_failing_server_says_why_and_gives_no_parameters(coordinator, server):
 
 def test_what_the_coordinator_asks_of_a_failing_server_raises_its_words(coordinator):
     driver = Driver(coordinator, make_config(), num_ps=2)
-    gap = messages.pack(
-        [*Verdict(*[0] * len(Verdict._fields)), *Entry(99, *[0] * (len(Entry._fields) - 1))]
-    )
+    gap = beyond(driver)
     driver.ask(1, "follow", [gap], shape=())
     with pytest.raises(WorkerError, match="the log goes on at 99"):
         driver.store.state()

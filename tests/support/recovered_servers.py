@@ -125,7 +125,7 @@ class Fleet:
         return dict(enumerate(joined))
 
     def kept(self, worker: int, place: int) -> list[np.ndarray]:
-        several = list(self.sides[worker].kept(np.int64(place)))
+        several = list(self.sides[worker].kept(np.int64(place), np.int64(2**24)))
         return recovery.messages_of(several)[0]
 
     def pushed_again(self, worker: int, place: int, verdict: Verdict) -> None:

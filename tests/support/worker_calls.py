@@ -16,11 +16,11 @@ from ps_dqn.wire.messages import PullRequest, Status, Verdict
 from ps_dqn.worker.calls import (
     Acted,
     Begin,
-    EvaluateBegin,
     Packed,
     Plan,
     Playing,
     Pulled,
+    Rejoin,
     Sampled,
     Sizes,
     Tickets,
@@ -63,23 +63,28 @@ class Worker:
         """A call of the closure that runs."""
         return self.call(method, self.closure, *arguments)
 
-    def begin(self, run: int = RUN, session: int | None = None) -> np.ndarray:
-        begin = Begin(
+    def whose(self, run: int = RUN, session: int | None = None) -> Rejoin:
+        return Rejoin(
             session=np.int64(run if session is None else session),
             log_id=np.int64(run),
             run_id=f"run_{run}".encode(),
             config=self.config.to_json().encode(),
             sizes=np.array(Sizes(self._num_workers, self._num_ps, SIZE, SLOTS, 0)),
             loss_scale=np.int64(self.loss_scale),
-            tickets=np.array(Tickets(self.ticket, self.oldest, 10, others=self.others)),
         )
+
+    def begin(self, run: int = RUN, session: int | None = None) -> np.ndarray:
+        tickets = np.array(Tickets(self.ticket, self.oldest, 10, others=self.others))
+        begin = Begin(*self.whose(run, session), tickets=tickets)
         self.ticket += 10
         self.closure, self.requests = self.call("begin", *begin)
         return self.requests
 
-    def begin_evaluation(self, episodes: int, seed: int = 1, session: int = RUN) -> Playing:
-        config = self.config.to_json().encode()
-        begin = EvaluateBegin(np.int64(session), config, np.int64(seed), np.int32(episodes))
+    def begin_evaluation(
+        self, episodes: int, seed: int = 1, run: int = RUN, session: int | None = None
+    ) -> Playing:
+        whose = self.whose(run, session)
+        begin = (*whose, np.int64(seed), np.int32(episodes))
         self.closure, playing = self.call("evaluate_begin", *begin)
         return playing
 

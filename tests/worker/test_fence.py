@@ -77,7 +77,7 @@ def test_it_does_not_fail_where_its_run_is_over(opened: Open) -> None:
     # The tasks are in an evaluation of another run, and in no training.
     worker = opened()
     old = in_the_middle(worker)
-    worker.begin_evaluation(2, session=OTHER)
+    worker.begin_evaluation(2, run=OTHER)
     assert worker.host.figures is None
     worker.closure = old
     for call in (worker.collect, worker.sample):

@@ -87,5 +87,5 @@ def test_several_are_sent_at_once(first: int, most: int, places: int):
 
 def test_one_whose_vector_is_another_is_not_sent():
     pushes = kept(0, 1, NO_NUMBER, 3)
-    assert pushes.several(0)[0].tolist() == [[6, 4]] * 2
-    assert pushes.several(3)[0].tolist() == [[6, 4]]
+    assert pushes.several(0, 99)[0].tolist() == [[6, 4]] * 2
+    assert pushes.several(3, 99)[0].tolist() == [[6, 4]]

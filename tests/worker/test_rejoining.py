@@ -45,7 +45,7 @@ def test_it_keeps_replay_and_environments_and_says_what_it_has_pushed(opened: Op
     assert worker.host._learning is learning
     assert learning.actor.memory.size == rows > 0
     # What it packed goes to the new servers as it was.
-    sizes, *last = worker.call("kept", np.int64(2))
+    sizes, *last = worker.call("kept", np.int64(2), np.int64(1))
     assert sizes.tolist() == [[len(part) for part in last]]
     for part, message in zip(last, worker.packed.messages, strict=True):
         np.testing.assert_array_equal(part, message)
@@ -86,3 +86,15 @@ def test_what_a_closure_that_was_cut_off_still_learns_is_no_push(opened: Open) -
     with pytest.raises(Superseded):
         worker.pack(0.75)
     assert numbers(rejoin(worker)) == [0, 1, UNDECIDED]
+
+
+def test_one_that_was_not_asked_to_rejoin_keeps_what_it_has_though_it_evaluates_first(
+    opened: Open,
+) -> None:
+    worker, rows = kept(opened)
+    learning = worker.host._learning
+    worker.begin_evaluation(2, session=OTHER)  # it was away while the coordinator connected anew
+    assert worker.host._learning is learning
+    worker.begin(session=OTHER)
+    assert worker.host._learning is learning
+    assert learning.actor.memory.size == rows

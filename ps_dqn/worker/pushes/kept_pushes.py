@@ -15,8 +15,6 @@ from ps_dqn.wire.messages import Kind, PushHeader, Verdict
 
 # One worker keeps no more than these (bytes): the oldest go.
 MOST_BYTES = 128 * 2**20
-# So many of them are sent to the coordinator at once, or a single one (bytes).
-SENT_BYTES = 16 * 2**20
 # Of the table of what is kept: number, kind and version, and the header.
 COLUMNS = 3 + len(PushHeader._fields)
 
@@ -105,7 +103,7 @@ class KeptPushes:
         lines = [[push.number, push.kind, push.version, *push.header] for push in self._pushes]
         return np.array(lines, np.int64) if lines else np.zeros((0, COLUMNS), np.int64)
 
-    def several(self, first: int, most_bytes: int = SENT_BYTES) -> list[np.ndarray]:
+    def several(self, first: int, most_bytes: int) -> list[np.ndarray]:
         """Some that follow each other, from one that has its vector on.
 
         Args:

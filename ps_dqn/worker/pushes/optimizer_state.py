@@ -4,17 +4,15 @@ Shapes: S slots, P parameters.
 """
 
 import pathlib
-import zipfile
-import zlib
 
 import numpy as np
 
+from ps_dqn.run import disk
 from ps_dqn.run.disk import Disk
 from ps_dqn.worker.tally import Tally
 
 NAME = "optimizer.npz"
 # What NumPy and zipfile raise for a file that is cut off or damaged.
-_DAMAGE = (EOFError, KeyError, OSError, ValueError, zipfile.BadZipFile, zlib.error)
 
 
 class LocalOptimizer:
@@ -113,7 +111,7 @@ def load(
             resets = int(data["resets"]) if "resets" in data else 0
     except FileNotFoundError:
         return fresh
-    except _DAMAGE as error:
+    except disk.DAMAGE as error:
         print(f"{path} cannot be read ({error}): the optimizer starts afresh", flush=True)
         return fresh
     if (name, slots.shape, slots.dtype) != (optimizer, shape, np.float32):

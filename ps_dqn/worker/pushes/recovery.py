@@ -51,9 +51,9 @@ class Recovery:
         was, self._has_gone_on = self._has_gone_on, False
         return was
 
-    def kept(self, index: np.ndarray) -> Sequence[np.ndarray]:
+    def kept(self, index: np.ndarray, most_bytes: np.ndarray) -> Sequence[np.ndarray]:
         """Pushes that are kept, from this one on; see `KeptPushes.several`."""
-        return self._client.kept.several(int(index))
+        return self._client.kept.several(int(index), int(most_bytes))
 
     def pushed_again(self, index: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Takes another `Verdict`, int64 [fields], of such a push than had come; returns a mark."""

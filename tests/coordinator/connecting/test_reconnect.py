@@ -19,7 +19,10 @@ SPEC = ClusterSpec("c:1", ("p:1", "p:2"), ("w:1",))
 class Story:
     """A run whose attempts make some steps each and are then lost; the last ends well."""
 
-    def __init__(self, steps: list[int], kind: str = "remote", received: int = 0):
+    def __init__(
+        self, steps: list[int], kind: str = "remote", received: int = 0, reports: bool = True
+    ):
+        self._reports = reports
         self._steps, self.said, self.heard = iter(steps), [], []
         self.tried: list[tuple[object, bool]] = []
         self._saved = 0
@@ -44,7 +47,8 @@ class Story:
             return 0
         self.context.history.began_at = self._saved
         self._saved += steps
-        self.context.vitals.env_steps = self._saved
+        if self._reports:
+            self.context.vitals.env_steps = self._saved
         raise LOST
 
 
@@ -75,6 +79,13 @@ def test_it_goes_on_from_the_newest_checkpoint_as_often_as_it_gets_further(tell)
     assert story.heard == [None] * 4
     # The server that did not answer has not worked since.
     assert story.context.history.failures.rows() == [TaskFailure("parameter server 1", "lost", 1)]
+
+
+def test_what_was_pushed_counts_though_no_closure_has_ended(tell):
+    story = tell(5, 5, 5, 5, 5, reports=False)
+    assert reconnect.train(story.context, None) == 0
+    with pytest.raises(ClusterLostError):
+        reconnect.train(tell(5, 0, 0, 5, reports=False).context, None)
 
 
 def test_it_gives_up_where_nothing_comes_of_it(tell):
