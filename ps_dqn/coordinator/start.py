@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import pathlib
 import sys
 import warnings
 
@@ -80,19 +81,29 @@ def start(command: Command) -> int:
     say(f"run directory {command.folder}")
     is_made()
     prepared = process.Prepared(command, environment, checkpoints, newest, console, log)
+    results = _results(command.folder)
     try:
         code = process.run(prepared)
     except KeyboardInterrupt:
         code = signals.INTERRUPTED
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else signals.FAILED
-    if code == signals.WRONG_USAGE:
-        before.put_back()
+    came_to_nothing = code != 0 and not is_new and results == _results(command.folder)
+    if code == signals.WRONG_USAGE or came_to_nothing:
+        before.put_back()  # what is there was not made with the flags of now
     is_in_vain = code in (signals.INTERRUPTED, signals.WRONG_USAGE)
     if is_in_vain and is_new and not directory.has_begun(command.folder):
         directory.remove(command.folder)
         say(f"nothing was learned yet: {command.folder} is removed")
     return code
+
+
+def _results(folder: pathlib.Path) -> tuple[object, ...]:
+    """What tells whether training has left anything in a folder since it was looked at last."""
+    checkpoints = {path.name for path in (folder / directory.CHECKPOINTS).glob("*.npz")}
+    metrics, summary = folder / directory.METRICS, folder / directory.SUMMARY
+    size = metrics.stat().st_size if metrics.exists() else 0
+    return checkpoints, size, summary.exists()
 
 
 def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from absl import flags as absl_flags
 
 from ps_dqn.cluster import health
+from ps_dqn.config import Config
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
 from ps_dqn.run import directory, libraries, paths, signals
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
             raise UsageError(
                 f"--health_port={values.health_port}: has no effect without --follow; leave it out"
             )
-        return _evaluate(values, run_folder.parse(values, argv), progress)
+        return _evaluate(values, run_folder.parse(values, argv), progress, argv)
     except _ToldToLeaveError:
         return signals.START_AGAIN
     except (absl_flags.Error, UsageError, health.HealthError) as error:
@@ -117,15 +118,14 @@ def _define() -> absl_flags.FlagValues:
     return values
 
 
-def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress) -> int:
+def _evaluate(
+    values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress, argv: Sequence[str]
+) -> int:
     from ps_dqn.environments import interface
     from ps_dqn.run import optional_imports, outputs, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 
-    config = experiment.read(values)
-    config = dataclasses.replace(
-        config, run=dataclasses.replace(config.run, eval_episodes=values.episodes)
-    )
+    written, config = _written(folder), _config(values)
     checkpoints = Checkpoints(folder / directory.CHECKPOINTS, config.run.keep_checkpoints)
     found: Iterable[Checkpoint]
     if not values.follow:
@@ -146,10 +146,15 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
         if values.follow:
             period = config.run.checkpoint_period
             found = following.new_checkpoints(folder, checkpoints, table, period, say)
-        player = checkpoint_player.CheckpointPlayer(
-            config, values.episodes, values.evaluation_seed, interface.read(folder)
-        )
+        plays = values.episodes, values.evaluation_seed
+        player = checkpoint_player.CheckpointPlayer(config, *plays, interface.read(folder))
         for checkpoint in found:
+            if written != (written := _written(folder)):  # it goes on with other flags
+                again = _define()
+                run_folder.parse(again, argv)
+                config = _config(again)
+                player.close()
+                player = checkpoint_player.CheckpointPlayer(config, *plays, interface.read(folder))
             with stages.stage(f"playing {checkpoint.path.name}", say):
                 score = player.play(checkpoint)
             if values.follow:
@@ -166,6 +171,21 @@ def _evaluate(values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Pr
         )
         return signals.FAILED
     return 0
+
+
+def _config(values: absl_flags.FlagValues) -> Config:
+    """What is played by parsed flags."""
+    config = experiment.read(values)
+    run = dataclasses.replace(config.run, eval_episodes=values.episodes)
+    return dataclasses.replace(config, run=run)
+
+
+def _written(folder: pathlib.Path) -> list[bytes]:
+    """What a run's folder says of what is played in it."""
+    from ps_dqn.environments import interface  # which needs NumPy
+
+    found = (folder / name for name in (directory.FLAGFILE, interface.FILE))
+    return [path.read_bytes() for path in found if path.exists()]
 
 
 if __name__ == "__main__":

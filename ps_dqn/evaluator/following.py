@@ -4,6 +4,7 @@ import pathlib
 import time
 from collections.abc import Callable, Iterator
 
+from ps_dqn.errors import FolderError
 from ps_dqn.evaluator.score_table import ScoreTable
 from ps_dqn.run import directory
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
@@ -33,12 +34,18 @@ def new_checkpoints(
     """
     played, whose = table.played(), directory.identity(folder)
     heard = told = time.monotonic()
+    told_error = ""
     while True:
         if whose != (whose := directory.identity(folder)):
             played = -1  # another run has begun in its place
             table.begin_anew()
         has_ended = directory.has_ended(folder)  # looked up first: the last one is there by then
-        checkpoint = checkpoints.newest()
+        try:
+            checkpoint = checkpoints.newest()
+        except FolderError as error:  # it was the oldest that is kept, or the disk is away
+            checkpoint = None
+            if told_error != (told_error := str(error)):
+                say(f"{error}: it is tried again")
         if checkpoint is not None and checkpoint.state.counters.updates > played:
             played = checkpoint.state.counters.updates
             yield checkpoint

@@ -6,7 +6,6 @@ Shapes: B observations, S numbers of recurrent state, A actions.
 import contextlib
 import dataclasses
 import pathlib
-import zipfile
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from ps_dqn.environments.interface import Interface
 from ps_dqn.errors import UsageError
 from ps_dqn.networks.network import QNetwork
 from ps_dqn.policy import greedy
+from ps_dqn.run import disk
 from ps_dqn.worker.calls import Acted
 from ps_dqn.worker.playing.actor import Evaluation
 
@@ -45,7 +45,9 @@ def play(
         UsageError: the environment cannot be made, or the run's network does not fit it.
     """
     run = dataclasses.replace(config.run, eval_epsilon=EPSILON)
-    evaluation = Evaluation(dataclasses.replace(config, run=run), EPISODES, goes_on=True)
+    evaluation = Evaluation(
+        dataclasses.replace(config, run=run), EPISODES, goes_on=True, is_alone=True
+    )
     act = tf.function(network.act, autograph=False)
     found: list[Met] = []
     options, seed = config.environment.in_evaluations, 0
@@ -74,14 +76,17 @@ def read(path: pathlib.Path, interface: Interface) -> Met:
     try:
         with np.load(path, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except disk.DAMAGE as error:
         raise UsageError(f"{flag}: cannot be read ({error})") from None
     wanted = [each.name for each in raw.inputs(interface)]
     wanted += [greedy.MASK] if interface.spec.has_masks else []
     wanted += [greedy.STATE, greedy.REWARD] if interface.recurrent_size else []
     if missing := sorted(set(wanted) - arrays.keys()):
         raise UsageError(f"{flag}: has no array {', '.join(missing)}, as the network here reads")
-    count = len(arrays[wanted[0]])
+    counts = [len(each) if (each := arrays[name]).ndim else -1 for name in wanted]
+    count = counts[0]
+    if count < 0 or counts.count(count) < len(counts):
+        raise UsageError(f"{flag}: its arrays have not one row for each observation")
     states, masks = np.zeros((count, 0), np.float32), np.ones((count, 0), np.bool_)
     try:
         rows = raw.rows_of(interface, arrays)

@@ -11,11 +11,12 @@ from support import seen_by
 from support.processes import Processes
 
 from ps_dqn.environments import guard
+from ps_dqn.errors import FolderError
 from ps_dqn.evaluator import __main__ as evaluator
 from ps_dqn.evaluator import following
 from ps_dqn.evaluator.score_table import ScoreTable
 from ps_dqn.run import directory, signals
-from ps_dqn.run.checkpoints import Checkpoints
+from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.state import Counters, State
 
 SMALL = (
@@ -213,3 +214,27 @@ def test_people_hear_that_a_run_leaves_nothing_and_does_not_end(
         f"no new checkpoint for {each} min" for each in range(minutes, 46, minutes)
     ]
     assert said[0].endswith(f"see {tmp_path / 'logs' / 'coordinator.log'}")
+
+
+def test_a_checkpoint_that_goes_while_it_is_looked_at_does_not_end_it(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    checkpoints, said = Checkpoints(tmp_path / "checkpoints", keep=1), list[str]()
+    save(checkpoints, 10)
+    newest, looks = checkpoints.newest, iter(range(100))
+
+    def gone_at_first() -> Checkpoint | None:
+        if next(looks) < 2:
+            raise FolderError("checkpoint updates-10.npz cannot be read: Stale file handle")
+        directory.write_summary(tmp_path, {"reason": "finished"})
+        return newest()
+
+    monkeypatch.setattr(checkpoints, "newest", gone_at_first)
+    seen_by.clock(monkeypatch, following, sleep=lambda seconds: None)
+    table = ScoreTable(tmp_path, print)
+    found = following.new_checkpoints(tmp_path, checkpoints, table, 60.0, said.append)
+    assert [each.state.counters.updates for each in found] == [10]
+    assert said == [
+        "checkpoint updates-10.npz cannot be read: Stale file handle: it is tried again"
+    ]

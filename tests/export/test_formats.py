@@ -263,6 +263,13 @@ def test_observations_of_something_else_are_refused(tmp_path: pathlib.Path) -> N
     file.write_bytes(b"PK")
     with pytest.raises(UsageError, match=r"--observations=.*met\.npz: cannot be read"):
         observations.read(file, interface)
+    alone = tmp_path / "alone.npy"
+    np.save(alone, np.zeros((5, 4), np.float32))
+    with pytest.raises(UsageError, match=r"alone\.npy: cannot be read"):
+        observations.read(alone, interface)
+    np.savez(file, observation=np.float32(0), mask=np.ones((5, 3)))
+    with pytest.raises(UsageError, match="its arrays have not one row for each observation"):
+        observations.read(file, interface)
     np.savez(file, observation=np.zeros((5, 4), np.float32))
     with pytest.raises(UsageError, match="has no array mask"):
         observations.read(file, interface)

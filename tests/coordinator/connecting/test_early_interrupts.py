@@ -57,3 +57,29 @@ command_line.run_main(main)
         assert not folder.exists()
     else:
         assert (folder / "flags.txt").read_text() == "--gamma=0.5\n"
+
+
+@pytest.mark.parametrize("has_trained", [False, True])
+def test_while_a_run_that_is_gone_on_with_starts(tmp_path: pathlib.Path, has_trained: bool) -> None:
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "flags.txt").write_text("--gamma=0.5\n")
+    (folder / "summary.json").write_text("{}")
+    (folder / "metrics.csv").write_text("version\n")
+    row = f"pathlib.Path({str(folder / 'metrics.csv')!r}).open('a').write('1\\n')"
+    program = f"""
+import pathlib, sys
+from ps_dqn.coordinator import process
+from ps_dqn.coordinator.__main__ import main
+from ps_dqn.flags import command_line
+def run(prepared):
+    {row if has_trained else "pass"}
+    {CTRL_C}
+process.run = run
+sys.argv = ["program", "--run_dir=run", "--gamma=0.75"]
+command_line.run_main(main)
+"""
+    ended = run_python(["-c", program], tmp_path)
+    assert ended.returncode == INTERRUPTED, ended.stdout + ended.stderr
+    assert ("--gamma=0.75" in (folder / "flags.txt").read_text()) == has_trained
+    assert (folder / "summary.json").exists() != has_trained
