@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ps_dqn.api import arguments
 from ps_dqn.flags import run_folder
-from ps_dqn.run import terminal
+from ps_dqn.run import libraries, terminal
 
 if TYPE_CHECKING:
     from ps_dqn.policy import Policy
@@ -27,13 +27,14 @@ def load(
             another user's.
 
     Raises:
-        UsageError: there is no run, or no such checkpoint.
+        UsageError: there is no run, or no such checkpoint; or Keras is not TensorFlow's here.
     """
     folder = arguments.path(run_dir)
     config, found = run_folder.read(folder, checkpoint, trust_run_dir)
     is_first = "tensorflow" not in sys.modules
     # It says on import, and as it begins, what it was built with and which GPUs it lacks.
-    with terminal.silent() if is_first else contextlib.nullcontext():
+    quiet = terminal.silent() if is_first else contextlib.nullcontext()
+    with quiet, libraries.settled():
         from ps_dqn.policy import loading
 
         return loading.of_checkpoint(config, folder, found)

@@ -1,7 +1,12 @@
 """What libraries read from a process's environment and a user's files as they are loaded."""
 
+import contextlib
+import importlib
 import os
 import sys
+from collections.abc import Iterator
+
+from ps_dqn.errors import UsageError
 
 # A person's own settings stay.
 SETTINGS = {
@@ -31,3 +36,28 @@ def settle() -> None:
         config.set_image_data_format("channels_last")
         config.set_floatx("float32")
         config.set_epsilon(1e-7)
+
+
+@contextlib.contextmanager
+def settled() -> Iterator[None]:
+    """Keras likewise within a block of somebody's own program, and then as it was.
+
+    Raises:
+        UsageError: it was imported on something else than TensorFlow.
+    """
+    if "keras" not in sys.modules:
+        os.environ["KERAS_BACKEND"] = KERAS_BACKEND
+    config = importlib.import_module("keras").config
+    if (backend := config.backend()) != KERAS_BACKEND:
+        raise UsageError(
+            f"Keras was imported with the backend {backend}, and networks here are TensorFlow's: "
+            f"set KERAS_BACKEND={KERAS_BACKEND} before it is imported"
+        )
+    before = config.image_data_format(), config.floatx(), config.epsilon()
+    settle()
+    try:
+        yield
+    finally:
+        config.set_image_data_format(before[0])
+        config.set_floatx(before[1])
+        config.set_epsilon(before[2])
