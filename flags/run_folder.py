@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from absl import flags as absl_flags
@@ -56,6 +56,10 @@ def define_folder(values: absl_flags.FlagValues, purpose: str) -> None:
         f"Which checkpoint to {purpose}.",
         flag_values=values,
     )
+
+
+# A preset is a run's own, which its flagfile has.
+NO_PRESET = {"preset": "the run's own flags hold: leave it out"}
 
 
 def define_episodes(values: absl_flags.FlagValues) -> None:
@@ -118,15 +122,24 @@ def _by_name(flagfile: str) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
+def parse(
+    values: absl_flags.FlagValues, argv: Sequence[str], in_vain: Mapping[str, str] | None = None
+) -> pathlib.Path:
     """Parses a command line over the run's flagfile; the run's folder.
+
+    Args:
+        values: takes what is said.
+        argv: the command line.
+        in_vain: flags that would have no effect, and what to say instead.
 
     Raises:
         absl.flags.Error: a flag is unknown or its value cannot be read.
-        UsageError: there is no run that can be looked at, or `--env_kwargs` would have no effect on
-            its evaluations.
+        UsageError: there is no run that can be looked at, or a flag would have no effect.
     """
     command_line.parse(values, argv)
+    for name, instead in (in_vain or {}).items():
+        if values[name].present:
+            raise UsageError(f"--{name}={values[name].value}: has no effect here; {instead}")
     folder = paths.named("--run_dir", values.run_dir)
     flagfile = folder / directory.FLAGFILE
     if not values.run_dir or not flagfile.exists():

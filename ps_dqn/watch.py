@@ -26,6 +26,10 @@ FLAGS = (
 )
 
 
+# What would be said of another program than this one.
+IN_VAIN = run_folder.NO_PRESET | {"seed": "say --episode_seed"}
+
+
 def main(argv: Sequence[str]) -> int:
     """Reads the command line and shows episodes; returns the exit code."""
     values = _define()
@@ -40,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     libraries.set_up()
     lifeline.hold_if_given()  # a film that a run makes ends with it
     try:
-        folder = run_folder.parse(values, run_folder.named_first(argv))
+        folder = run_folder.parse(values, run_folder.named_first(argv), IN_VAIN)
         if values.q_values and not values.video:
             raise UsageError(
                 "--q_values: needs --video=film.mp4: a window is drawn by the environment itself"

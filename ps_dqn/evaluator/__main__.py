@@ -28,6 +28,11 @@ FLAGS = (
     "evaluation_seed",
     "health_port",
 )
+# What would be said of another program than this one.
+IN_VAIN = run_folder.NO_PRESET | {
+    "eval_episodes": "say --episodes",
+    "seed": "say --evaluation_seed",
+}
 # From one look for a run to the next (seconds).
 PERIOD = 1.0
 
@@ -54,7 +59,8 @@ def main(argv: Sequence[str]) -> int:
             raise UsageError(
                 f"--health_port={values.health_port}: has no effect without --follow; leave it out"
             )
-        return _evaluate(values, run_folder.parse(values, argv), progress, argv)
+        folder = run_folder.parse(values, argv, IN_VAIN)
+        return _evaluate(values, folder, progress, argv)
     except _ToldToLeaveError:
         return signals.START_AGAIN
     except (absl_flags.Error, UsageError, health.HealthError) as error:

@@ -1,10 +1,15 @@
 """A run that goes on with other flags is followed with those."""
 
 import pathlib
+from collections.abc import Callable
 
+import pytest
 from support import kinds_of_runs
+from support.command_lines import only_error
 from support.programs import run_python
 
+from ps_dqn import watch
+from ps_dqn.evaluator import __main__ as evaluator
 from ps_dqn.run import directory
 
 
@@ -36,3 +41,26 @@ pathlib.Path("made").write_text(repr((code, made)))
     ended = run_python(["-c", program], tmp_path)
     assert (tmp_path / "made").exists(), ended.stdout + ended.stderr
     assert (tmp_path / "made").read_text() == "(0, [(27000, 2), (3, 2)])"
+
+
+@pytest.mark.parametrize(
+    ("main", "words", "said"),
+    [
+        (evaluator.main, ["--eval_episodes=5"], "--eval_episodes=5: has no effect here; say --ep"),
+        (evaluator.main, ["--seed=7"], "--seed=7: has no effect here; say --evaluation_seed"),
+        (evaluator.main, ["--preset=rainbow"], "the run's own flags hold: leave it out"),
+        (watch.main, ["--seed=7"], "--seed=7: has no effect here; say --episode_seed"),
+    ],
+)
+def test_what_has_no_effect_is_refused(
+    main: Callable[[list[str]], int],
+    words: list[str],
+    said: str,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / directory.FLAGFILE).write_text("--seed=3\n--eval_episodes=4\n")
+    with pytest.raises(SystemExit) as left:
+        main(["program", str(tmp_path), *words])
+    assert left.value.code == 2
+    assert said in only_error(capsys.readouterr().err)
