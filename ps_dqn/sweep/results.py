@@ -4,8 +4,9 @@ import pathlib
 
 from rich.console import Console
 
+from ps_dqn.errors import UsageError
 from ps_dqn.plot import comparing, scores
-from ps_dqn.run import terminal
+from ps_dqn.run import disk, terminal
 from ps_dqn.sweep.running import Sweep
 
 PICTURE, TABLE = "scores.png", "scores.csv"
@@ -30,7 +31,13 @@ def show(console: Console, sweep: Sweep, folder: pathlib.Path, metric: str) -> N
     groups = comparing.groups([trial.folder for trial in sweep.ended], metric)
     table = comparing.table(groups, metric)
     scores.show(console, table, metric)
-    with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
-        scores.write(table, file)
+    try:
+        with (folder / TABLE).open("w", newline="", encoding="utf-8") as file:
+            scores.write(table, file)
+    except OSError as error:
+        raise UsageError(
+            f"--output={folder}: {TABLE} cannot be written ({disk.reason(error)}): make room, and "
+            f"say the same again"
+        ) from None
     comparing.draw(groups, _AXES, metric, folder / PICTURE)
     terminal.say(console, f"everything is in {folder}: {PICTURE}, {TABLE}, a folder for each run")

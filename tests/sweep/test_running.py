@@ -11,7 +11,8 @@ from rich.console import Console
 from support.made_runs import evaluations, make
 
 from ps_dqn.cluster import ending
-from ps_dqn.sweep import running, trial
+from ps_dqn.errors import UsageError
+from ps_dqn.sweep import results, running, trial
 from ps_dqn.sweep.board import Board
 from ps_dqn.sweep.running import Plan, Sweep
 from ps_dqn.sweep.search import Listed
@@ -201,3 +202,11 @@ def test_a_second_signal_ends_them_at_once(
     sweep.run()
 
     assert (Scripted.all[0].asked, Scripted.all[0].killed) == (2, True)
+
+
+def test_a_table_that_cannot_be_written_is_one_line(tmp_path: pathlib.Path) -> None:
+    sweep, _ = _sweep(tmp_path, Heard(("--a=1",)), seeds=1)
+    sweep.run()
+    (tmp_path / results.TABLE).mkdir()
+    with pytest.raises(UsageError, match=r"scores\.csv cannot be written \(Is a directory\)"):
+        results.show(Console(file=io.StringIO()), sweep, tmp_path, "eval/episode_return")
