@@ -163,21 +163,43 @@ def _apply_command(run: Launch) -> list[str]:
     return run.place.kubectl_anywhere("apply", "--kustomize", str(run.output))
 
 
-def _check_is_not_over(run: Launch) -> None:
-    """Refuses to give pods to a run that is over: its Job stays so, and they would wait for it."""
-    job = f"job/{run.place.name}-coordinator"
-    which = '--output=jsonpath={.status.conditions[?(@.status=="True")].type}'
-    said = kubectl.ask(run.place.kubectl("get", job, "--ignore-not-found", which)).split()
-    if {"Complete", "Failed"} & set(said):
+def _check_fits_what_is_there(run: Launch) -> None:
+    """Refuses to change a run that is there.
+
+    The Job of one that is over stays so, and pods would wait for it. Of one that goes on Kubernetes
+    refuses another image for the coordinator alone, and takes flags and counts, with which its next
+    pod would begin, whenever that comes.
+    """
+    place = run.place
+    there = running.Running(place, running.get(place, running.KINDS, place.selector()))
+    job = there.owner("coordinator")
+    if job is None:
+        return
+    said = f"--name={place.name}: there is a run of this name that"
+    for kind in ("Complete", "Failed"):
+        if there.condition("coordinator", kind):
+            raise UsageError(
+                f"{said} is over ({kind}); to launch it again, stop it first: "
+                f"{place.launch('stop')}"
+            )
+    counts = there.cluster["data"]
+    wanted = {
+        "flags": (there.experiment.encode(), run.experiment.content),
+        "workers": (counts.get("NUM_WORKERS"), str(run.workers)),
+        "parameter servers": (counts.get("NUM_PS", str(run.ps)), str(run.ps)),
+        "image": (job["spec"]["template"]["spec"]["containers"][0]["image"], str(run.image)),
+    }
+    others = [what for what, (found, asked) in wanted.items() if found != asked]
+    if others:
         raise UsageError(
-            f"--name={run.place.name}: there is a run of this name that is over ({said[-1]}); to "
-            f"launch it again, stop it first: {run.place.launch('stop')}"
+            f"{said} goes on, with other {' and '.join(others)}; {TO_CHANGE}: "
+            f"{place.launch('stop')}"
         )
 
 
 def _apply(run: Launch) -> None:
     try:
-        _check_is_not_over(run)
+        _check_fits_what_is_there(run)
         kubectl.run(_apply_command(run))
     except KubectlError as error:
         text = str(error)

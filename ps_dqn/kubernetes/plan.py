@@ -15,6 +15,10 @@ class Image(NamedTuple):
     tag: str
     digest: str
 
+    def __str__(self) -> str:
+        """As Kubernetes has it."""
+        return f"{self.name}@{self.digest}" if self.digest else f"{self.name}:{self.tag}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Storage:
