@@ -172,29 +172,37 @@ def _check_fits_what_is_there(run: Launch) -> None:
     """
     place = run.place
     there = running.Running(place, running.get(place, running.KINDS, place.selector()))
-    job = there.owner("coordinator")
-    if job is None:
+    if not there.objects:
         return
-    said = f"--name={place.name}: there is a run of this name that"
     for kind in ("Complete", "Failed"):
         if there.condition("coordinator", kind):
             raise UsageError(
-                f"{said} is over ({kind}); to launch it again, stop it first: "
-                f"{place.launch('stop')}"
+                f"--name={place.name}: there is a run of this name that is over ({kind}); to "
+                f"launch it again, stop it first: {place.launch('stop')}"
             )
     counts = there.cluster["data"]
-    wanted = {
-        "flags": (there.experiment.encode(), run.experiment.content),
-        "workers": (counts.get("NUM_WORKERS"), str(run.workers)),
-        "parameter servers": (counts.get("NUM_PS", str(run.ps)), str(run.ps)),
-        "image": (job["spec"]["template"]["spec"]["containers"][0]["image"], str(run.image)),
+    images = [_image(there, role) for role in ("coordinator", "worker")]
+    wanted = [str(run.image), run.worker_image or str(run.image)]
+    # Of those that are there; pods of a JobSet and of a TFJob are made otherwise.
+    others = {
+        "flags": there.experiment.encode() != run.experiment.content,
+        "workers": counts.get("NUM_WORKERS") != str(run.workers),
+        "parameter servers": counts.get("NUM_PS", str(run.ps)) != str(run.ps),
+        "image": any(found not in ("", each) for found, each in zip(images, wanted, strict=True)),
     }
-    others = [what for what, (found, asked) in wanted.items() if found != asked]
-    if others:
+    if any(others.values()):
+        what = " and ".join(name for name, is_other in others.items() if is_other)
         raise UsageError(
-            f"{said} goes on, with other {' and '.join(others)}; {TO_CHANGE}: "
+            f"--name={place.name}: there is a run of this name, with other {what}; {TO_CHANGE}: "
             f"{place.launch('stop')}"
         )
+
+
+def _image(there: running.Running, role: str) -> str:
+    """The image of a role's container; empty where there is none."""
+    owner = there.owner(role) or {"spec": {"template": {"spec": {"containers": []}}}}
+    containers = owner["spec"]["template"]["spec"]["containers"]
+    return next((str(each["image"]) for each in containers if each["name"] == role), "")
 
 
 def _apply(run: Launch) -> None:

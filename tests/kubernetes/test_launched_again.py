@@ -62,18 +62,26 @@ def test_one_that_is_over_is_not_given_pods_again(
         (["--gamma=0.9"], "flags"),
         (["--workers=5"], "workers"),
         (["--ps=2", "--image=a:2"], "parameter servers and image"),
+        (["--worker_image=b:1"], "image"),
     ],
 )
+@pytest.mark.parametrize("overlay", ["base", "jobset"])
 def test_one_that_goes_on_is_not_changed(
-    words: list[str], what: str, cluster: Make, capsys: pytest.CaptureFixture[str]
+    words: list[str], what: str, overlay: str, cluster: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake = cluster()
+    if overlay == "jobset" and what == "image":
+        pytest.skip("its pods are made otherwise")
+    words = [*words, f"--overlay={overlay}"]
+    what = what if overlay == "base" else what.removesuffix(" and image")
+    fake = cluster(words=(*USUAL, f"--overlay={overlay}"))
     capsys.readouterr()
     with pytest.raises(SystemExit) as left:
         launch.main(["launch", "k8s", *USUAL, *words, "--apply"])
     assert left.value.code == 2
     error = only_error(capsys.readouterr().err)
-    assert f"that goes on, with other {what}; to change flags, counts, image or overlay" in error
+    assert (
+        f"a run of this name, with other {what}; to change flags, counts, image or overlay" in error
+    )
     assert STOP in error
     assert not applied(fake)
 
@@ -81,8 +89,25 @@ def test_one_that_goes_on_is_not_changed(
 ALL_REDUCE = (*USUAL[:2], *USUAL[3:], "--strategy=all_reduce", "--local_updates=1")
 
 
-@pytest.mark.parametrize("words", [USUAL, ALL_REDUCE], ids=["usual", "all-reduce"])
-def test_the_same_may_be_applied_again(words: tuple[str, ...], cluster: Make) -> None:
+WORDS = {
+    "usual": USUAL,
+    "all-reduce": ALL_REDUCE,
+    "images": (*USUAL, "--worker_image=b:1"),
+    "jobset": (*USUAL, "--overlay=jobset"),
+    "a container beside it": (*USUAL, "--patch=side.yaml"),
+}
+SIDE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: coordinator}
+spec: {template: {spec: {containers: [{name: logger, image: "logs:1"}]}}}
+"""
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_the_same_may_be_applied_again(kind: str, cluster: Make, tmp_path: pathlib.Path) -> None:
+    words = WORDS[kind]
+    (tmp_path / "side.yaml").write_text(SIDE)
     fake = cluster(words=words)
     assert launch.main(["launch", "k8s", *words, "--apply"]) == 0
     assert applied(fake)
