@@ -122,24 +122,32 @@ def _by_name(flagfile: str) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def parse(
-    values: absl_flags.FlagValues, argv: Sequence[str], in_vain: Mapping[str, str] | None = None
-) -> pathlib.Path:
-    """Parses a command line over the run's flagfile; the run's folder.
+def refuse_in_vain(values: absl_flags.FlagValues, in_vain: Mapping[str, str]) -> None:
+    """Refuses flags that would have no effect, of a parsed command line.
 
     Args:
-        values: takes what is said.
-        argv: the command line.
-        in_vain: flags that would have no effect, and what to say instead.
+        values: its flags.
+        in_vain: names of such flags, and what to do instead.
+
+    Raises:
+        UsageError: one is said.
+    """
+    for name, instead in in_vain.items():
+        if values[name].present:
+            said = values[name].value
+            said = ",".join(said) if isinstance(said, list) else said
+            raise UsageError(f"--{name}={said}: has no effect here; {instead}")
+
+
+def parse(values: absl_flags.FlagValues, argv: Sequence[str]) -> pathlib.Path:
+    """Parses a command line over the run's flagfile; the run's folder.
 
     Raises:
         absl.flags.Error: a flag is unknown or its value cannot be read.
-        UsageError: there is no run that can be looked at, or a flag would have no effect.
+        UsageError: there is no run that can be looked at, or `--env_kwargs` would have no effect on
+            its evaluations.
     """
     command_line.parse(values, argv)
-    for name, instead in (in_vain or {}).items():
-        if values[name].present:
-            raise UsageError(f"--{name}={values[name].value}: has no effect here; {instead}")
     folder = paths.named("--run_dir", values.run_dir)
     flagfile = folder / directory.FLAGFILE
     if not values.run_dir or not flagfile.exists():

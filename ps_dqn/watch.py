@@ -44,7 +44,10 @@ def main(argv: Sequence[str]) -> int:
     libraries.set_up()
     lifeline.hold_if_given()  # a film that a run makes ends with it
     try:
-        folder = run_folder.parse(values, run_folder.named_first(argv), IN_VAIN)
+        argv = run_folder.named_first(argv)
+        command_line.parse(values, argv)
+        run_folder.refuse_in_vain(values, IN_VAIN)
+        folder = run_folder.parse(values, argv)
         if values.q_values and not values.video:
             raise UsageError(
                 "--q_values: needs --video=film.mp4: a window is drawn by the environment itself"

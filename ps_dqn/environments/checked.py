@@ -200,6 +200,6 @@ def _is_finite(reward: Any) -> bool:
     try:
         if type(reward) is np.ndarray and reward.ndim:
             raise TypeError  # NumPy takes an array of one number for a number, and warns
-        return math.isfinite(reward) and bool(abs(reward) <= _LARGEST)
+        return math.isfinite(reward) and abs(float(reward)) <= _LARGEST
     except (TypeError, ValueError):
         raise Failure("malformed", f"the reward is {reward!r:.200}, and no number") from None

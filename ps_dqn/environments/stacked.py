@@ -54,9 +54,11 @@ class StackedVector(VectorWrapper):
         if self._mode == AutoresetMode.NEXT_STEP:
             self._begins = ended
         elif self._mode == AutoresetMode.SAME_STEP and ended.any():
-            final = moved.copy()
-            final[ended, -1] = np.stack(list(infos["final_obs"][ended]))
-            infos, begins = {**infos, "final_obs": final}, ended
+            begins = ended
+            if "final_obs" in infos:  # whoever reads them refuses a vector without
+                final = moved.copy()
+                final[ended, -1] = np.stack(list(infos["final_obs"][ended]))
+                infos = {**infos, "final_obs": final}
         moved[begins] = newest[begins]
         self._stacks = moved
         return moved, rewards, terminated, truncated, infos

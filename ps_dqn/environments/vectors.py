@@ -245,10 +245,10 @@ class Environments:
         """Other environments in the place of these, none of which has made a step."""
         traceback.print_exc()  # into the worker's log
         kind = next((kind for kind, types in _BROKEN.items() if isinstance(error, types)), "raised")
-        self._count(kind)
         before, masks_before = self.observations, self.masks
         failed_envs = np.flatnonzero(~self._failed)
-        _abandon(self._env)
+        _abandon(self._env)  # first: whoever closes them would wait for one that hangs
+        self._count(kind)
         self._env = self._within_time(self._make)
         self.reset(int(self._reset_seeds.integers(2**31)))
         nothing = np.zeros(self.num_envs, np.bool_)

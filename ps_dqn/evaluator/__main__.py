@@ -52,6 +52,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         argv = run_folder.named_first(argv)
         command_line.parse(values, argv)
+        run_folder.refuse_in_vain(values, IN_VAIN)
         progress = _Progress()
         if values.follow:
             _begin_to_follow(values, progress)
@@ -59,8 +60,7 @@ def main(argv: Sequence[str]) -> int:
             raise UsageError(
                 f"--health_port={values.health_port}: has no effect without --follow; leave it out"
             )
-        folder = run_folder.parse(values, argv, IN_VAIN)
-        return _evaluate(values, folder, progress, argv)
+        return _evaluate(values, run_folder.parse(values, argv), progress, argv)
     except _ToldToLeaveError:
         return signals.START_AGAIN
     except (absl_flags.Error, UsageError, health.HealthError) as error:
@@ -155,7 +155,7 @@ def _evaluate(
         plays = values.episodes, values.evaluation_seed
         player = checkpoint_player.CheckpointPlayer(config, *plays, interface.read(folder))
         for checkpoint in found:
-            if written != (written := _written(folder)):  # it goes on with other flags
+            if written != (written := _written(folder) or written):  # it goes on with other flags
                 again = _define()
                 run_folder.parse(again, argv)
                 config = _config(again)
@@ -167,7 +167,7 @@ def _evaluate(
                 table.add(score)
                 progress.add(score.returns.mean(), checkpoint.state.counters.env_steps)
             say(f"{config.environment.env_id}, {score.describe()}")
-    except UsageError as error:  # standard error is the log by now
+    except (absl_flags.Error, UsageError) as error:  # standard error is the log by now
         say(f"error: {error}")
         return signals.WRONG_USAGE
     if why := table.close():
@@ -187,11 +187,14 @@ def _config(values: absl_flags.FlagValues) -> Config:
 
 
 def _written(folder: pathlib.Path) -> list[bytes]:
-    """What a run's folder says of what is played in it."""
+    """What a run's folder says of what is played in it; nothing where it cannot be read now."""
     from ps_dqn.environments import interface  # which needs NumPy
 
     found = (folder / name for name in (directory.FLAGFILE, interface.FILE))
-    return [path.read_bytes() for path in found if path.exists()]
+    try:
+        return [path.read_bytes() for path in found if path.exists()]
+    except OSError:
+        return []
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def new_checkpoints(
         try:
             checkpoint = checkpoints.newest()
         except FolderError as error:  # it was the oldest that is kept, or the disk is away
-            checkpoint = None
+            checkpoint, has_ended = None, False
             if told_error != (told_error := str(error)):
                 say(f"{error}: it is tried again")
         if checkpoint is not None and checkpoint.state.counters.updates > played:

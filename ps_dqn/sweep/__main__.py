@@ -255,7 +255,7 @@ def _run(
     settings = len(points)
     if values.search == "optuna":
         searching = search.Optuna(space, values.trials, values.seed, folder)
-        settings = values.trials
+        settings = searching.num_settings
     plan = Plan(
         folder,
         seeds,

@@ -72,7 +72,8 @@ class Optuna:
         # apart.
         self._study.sampler = optuna.samplers.TPESampler(seed=seed + len(known), constant_liar=True)
         self._known = collections.deque(known)
-        self._left = trials - len(known)
+        self._left = max(trials - len(known), 0)
+        self.num_settings = len(known) + self._left
         self._numbers: dict[Point, list[int]] = {}
 
     def ask(self) -> Point | None:

@@ -20,9 +20,12 @@ Open = Callable[..., Environments]
 def opened() -> Iterator[Open]:
     made: list[Environments] = []
 
-    def make(env_id: str, **kwargs: object) -> Environments:
+    def make(env_id: str, frame_stack: int = 1, **kwargs: object) -> Environments:
         options = Environment(
-            env_id=env_id, env_module="support.misbehaving_env", env_kwargs=json.dumps(kwargs)
+            env_id=env_id,
+            env_module="support.misbehaving_env",
+            env_kwargs=json.dumps(kwargs),
+            frame_stack=frame_stack,
         )
         made.append(Environments(options, NUM_ENVS))
         made[-1].reset(0)
@@ -33,9 +36,13 @@ def opened() -> Iterator[Open]:
         each.close()
 
 
+def play(envs: Environments, steps: int) -> list[Step]:
+    return [envs.step(np.zeros(NUM_ENVS, np.int64)) for _ in range(steps)]
+
+
 def steps_of(envs: Environments, steps: int) -> list[Step]:
     """Steps whose real rows are each of one episode, and finite."""
-    found = [envs.step(np.zeros(NUM_ENVS, np.int64)) for _ in range(steps)]
+    found = play(envs, steps)
     for step in found:
         reached = step.next_observations.copy()
         reached[step.final_envs] = step.final_observations
@@ -66,11 +73,9 @@ def test_a_guarded_failure_is_in_no_transition(
     assert envs.failures[kind] == NUM_ENVS * 2
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES[1:])  # of the first see test_guarded.py
 def test_an_episode_that_begins_badly_does_not_count(opened: Open, mode: str) -> None:
     envs = opened("MisbehavingVector-v0", how="nan anew", at=99, mode=mode)
-    if mode == "NextStep":
-        return  # its vector says so in a step; see test_guarded.py
     steps = steps_of(envs, 25)
     assert real(steps, 0) == "r" * 25
     assert real(steps, 1) == "r" * LENGTH + "." * LENGTH + "r" * 5
@@ -87,7 +92,11 @@ def test_a_vector_whose_reset_raises_is_made_anew(opened: Open) -> None:
     assert envs.failures["raised"] == 2
 
 
-def test_a_vector_that_does_not_say_how_episodes_ended_is_refused(opened: Open) -> None:
-    envs = opened("MisbehavingVector-v0", how="no last observations", at=99, mode="SameStep")
+@pytest.mark.parametrize("frames", [1, 2])
+def test_a_vector_that_does_not_say_how_episodes_ended_is_refused(
+    opened: Open, frames: int
+) -> None:
+    kwargs = {"how": "no last observations", "at": 99, "mode": "SameStep"}
+    envs = opened("MisbehavingVector-v0", frames, **kwargs)
     with pytest.raises(UsageError, match=r"in its infos, and there is no 'final_obs'"):
-        steps_of(envs, LENGTH)
+        play(envs, LENGTH)

@@ -1,5 +1,6 @@
 """Who acts with nobody to count failures is told where nothing can come of it."""
 
+import contextlib
 import json
 import pathlib
 from typing import Any
@@ -15,11 +16,13 @@ from ps_dqn.worker.calls import Acted
 from ps_dqn.worker.playing.actor import Evaluation
 
 
-def environments(most: int, **kwargs: Any) -> Environments:
+def environments(most: int, vectorization: str = "auto", **kwargs: Any) -> Environments:
     config = Environment(
         env_id="Misbehaving-v0",
         env_module="support.misbehaving_env",
         env_kwargs=json.dumps({"how": "raises", **kwargs}),
+        vectorization=vectorization,
+        env_timeout=3.0,
     )
     envs = Environments(config, 3, most_failures=most)
     envs.reset(0)
@@ -46,6 +49,15 @@ def test_too_many_failures_end_it() -> None:
     ):
         step(envs, 100)
     envs.close()
+
+
+@pytest.mark.parametrize(("how", "kind"), [("hangs", "hung"), ("exits", "vanished")])
+def test_processes_that_are_lost_are_not_waited_for(how: str, kind: str) -> None:
+    with contextlib.closing(environments(0, "async", how=how, at=1)) as envs:
+        with pytest.raises(UsageError, match=rf"failed 1 times \({kind} 1\)"):
+            step(envs, 1)
+        processes = envs._env.processes
+    assert not any(process.is_alive() for process in processes)
 
 
 def test_more_steps_may_have_more() -> None:

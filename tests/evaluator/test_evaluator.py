@@ -224,10 +224,11 @@ def test_a_checkpoint_that_goes_while_it_is_looked_at_does_not_end_it(
     save(checkpoints, 10)
     newest, looks = checkpoints.newest, iter(range(100))
 
+    directory.write_summary(tmp_path, {"reason": "finished"})  # and it is the last one
+
     def gone_at_first() -> Checkpoint | None:
         if next(looks) < 2:
             raise FolderError("checkpoint updates-10.npz cannot be read: Stale file handle")
-        directory.write_summary(tmp_path, {"reason": "finished"})
         return newest()
 
     monkeypatch.setattr(checkpoints, "newest", gone_at_first)

@@ -48,7 +48,12 @@ pathlib.Path("made").write_text(repr((code, made)))
     [
         (evaluator.main, ["--eval_episodes=5"], "--eval_episodes=5: has no effect here; say --ep"),
         (evaluator.main, ["--seed=7"], "--seed=7: has no effect here; say --evaluation_seed"),
-        (evaluator.main, ["--preset=rainbow"], "the run's own flags hold: leave it out"),
+        (evaluator.main, ["--follow", "--seed=7"], "--seed=7: has no effect here"),
+        (
+            evaluator.main,
+            ["--preset=rainbow,lunarlander"],
+            "--preset=rainbow,lunarlander: has no effect here; the run's own flags hold: leave it",
+        ),
         (watch.main, ["--seed=7"], "--seed=7: has no effect here; say --episode_seed"),
     ],
 )

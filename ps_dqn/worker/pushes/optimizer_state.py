@@ -12,7 +12,6 @@ from ps_dqn.run.disk import Disk
 from ps_dqn.worker.tally import Tally
 
 NAME = "optimizer.npz"
-# What NumPy and zipfile raise for a file that is cut off or damaged.
 
 
 class LocalOptimizer:
