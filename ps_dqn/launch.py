@@ -180,14 +180,17 @@ def _check_fits_what_is_there(run: Launch) -> None:
                 f"--name={place.name}: there is a run of this name that is over ({kind}); to "
                 f"launch it again, stop it first: {place.launch('stop')}"
             )
-    counts = there.cluster["data"]
+    said: dict[str, str] = {}  # of what is being deleted, a part may be gone
+    for each in there.objects:
+        said |= each.get("data", {})
+    flags = run.experiment.content.decode()
     images = [_image(there, role) for role in ("coordinator", "worker")]
     wanted = [str(run.image), run.worker_image or str(run.image)]
     # Of those that are there; pods of a JobSet and of a TFJob are made otherwise.
     others = {
-        "flags": there.experiment.encode() != run.experiment.content,
-        "workers": counts.get("NUM_WORKERS") != str(run.workers),
-        "parameter servers": counts.get("NUM_PS", str(run.ps)) != str(run.ps),
+        "flags": said.get(running.FLAGS, flags) != flags,
+        "workers": said.get("NUM_WORKERS", str(run.workers)) != str(run.workers),
+        "parameter servers": said.get("NUM_PS", str(run.ps)) != str(run.ps),
         "image": any(found not in ("", each) for found, each in zip(images, wanted, strict=True)),
     }
     if any(others.values()):

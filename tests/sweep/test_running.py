@@ -68,6 +68,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(running, "Running", Scripted)
     monkeypatch.setattr(running, "POLL_SECONDS", 0.0)
     before = {number: signal.getsignal(number) for number in running.ENDING}
+    for number in before:
+        signal.signal(number, signal.SIG_DFL)  # the background of a shell ignores some
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
