@@ -29,6 +29,8 @@ KEPT = {
     **dict.fromkeys(("pruning", "pruning_start", "pruning_end", "pruning_changes"), MASK),
     **dict.fromkeys(("sparsity", "sparsity_distribution", "rigl_fraction"), MASK),
 }
+# A preset is a run's own, which its flagfile has.
+NO_PRESET = {"preset": "the run's own flags hold: leave it out"}
 
 
 def new_flags(purpose: str) -> absl_flags.FlagValues:
@@ -56,10 +58,6 @@ def define_folder(values: absl_flags.FlagValues, purpose: str) -> None:
         f"Which checkpoint to {purpose}.",
         flag_values=values,
     )
-
-
-# A preset is a run's own, which its flagfile has.
-NO_PRESET = {"preset": "the run's own flags hold: leave it out"}
 
 
 def define_episodes(values: absl_flags.FlagValues) -> None:

@@ -172,8 +172,6 @@ def _check_fits_what_is_there(run: Launch) -> None:
     """
     place = run.place
     there = running.Running(place, running.get(place, running.KINDS, place.selector()))
-    if not there.objects:
-        return
     for kind in ("Complete", "Failed"):
         if there.condition("coordinator", kind):
             raise UsageError(

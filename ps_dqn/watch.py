@@ -25,8 +25,7 @@ FLAGS = (
     "episode_seed",
 )
 
-
-# What would be said of another program than this one.
+# Flags that would have no effect here, and what to say instead.
 IN_VAIN = run_folder.NO_PRESET | {"seed": "say --episode_seed"}
 
 

@@ -28,7 +28,7 @@ FLAGS = (
     "evaluation_seed",
     "health_port",
 )
-# What would be said of another program than this one.
+# Flags that would have no effect here, and what to say instead.
 IN_VAIN = run_folder.NO_PRESET | {
     "eval_episodes": "say --episodes",
     "seed": "say --evaluation_seed",

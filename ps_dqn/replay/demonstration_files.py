@@ -5,8 +5,6 @@ Shapes: N steps, in order, of one episode after the other; A actions.
 
 import math
 import pathlib
-import zipfile
-import zlib
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from ps_dqn.errors import UsageError
 from ps_dqn.replay import minari_sets
 from ps_dqn.replay.demonstrations import Steps, episodes
 from ps_dqn.replay.rows import CONTINUES, TERMINATED, TRUNCATED
-from ps_dqn.run import paths
+from ps_dqn.run import disk, paths
 
 # Each array under the names that it goes by.
 _NAMES = {
@@ -114,7 +112,7 @@ def _of_file(path: pathlib.Path, where: str) -> dict[str, np.ndarray]:
                 if known in archive.files
             }
             has = ", ".join(archive.files)
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except (MemoryError, *disk.DAMAGE) as error:
         raise UsageError(f"{where}: cannot be read ({error})") from None
     missing = [name for name in _NAMES if name not in found and name not in _OPTIONAL]
     if missing:

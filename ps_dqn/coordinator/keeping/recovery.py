@@ -21,9 +21,9 @@ from ps_dqn.wire.messages import Kind, PushHeader, Verdict
 from ps_dqn.worker.calls import Rejoin
 from ps_dqn.worker.pushes.kept_pushes import COLUMNS
 
-# Of what workers have kept, so much is here at a time, of all of them together (bytes); one push of
-# each at the least.
-AT_ONCE = 128 * 2**20
+# Of what workers have kept, so much is here at a time: of one, and of all of them together (bytes);
+# one push of each at the least.
+OF_ONE, AT_ONCE = 16 * 2**20, 128 * 2**20
 
 _TABLE = tf.TensorSpec([None, None], tf.int64)
 _SIZES = tf.TensorSpec([None, None], tf.int64)
@@ -88,7 +88,7 @@ class Workers:
         fetched = self._fetched.get(worker, {})
         if place not in fetched:  # and what follows is asked for soon
             outputs = [_SIZES, *[_BYTES] * self._num_ps]
-            most = AT_ONCE // len(self._present)
+            most = min(OF_ONE, AT_ONCE // len(self._present))
             several = self._ask(worker, "kept", [np.int64(place), np.int64(most)], outputs)
             fetched = dict(enumerate(messages_of(several), start=place))
             self._fetched[worker] = fetched

@@ -46,7 +46,7 @@ class Overview:
         self._env_steps = self._updates = 0.0
         self._reports = 0  # that were heard of when it was looked last
         self._pace: collections.deque[tuple[float, float]] = collections.deque()
-        self._began_at = math.nan  # updates, when it was first looked
+        self._updates_before = math.nan  # when it was first looked
 
     def figures(
         self,
@@ -95,9 +95,9 @@ class Overview:
         )
 
     def _seconds_left(self, now: float) -> float:
-        if math.isnan(self._began_at):
-            self._began_at = self._updates
-        if self._updates == self._began_at:
+        if math.isnan(self._updates_before):
+            self._updates_before = self._updates
+        if self._updates == self._updates_before:
             self._pace.clear()  # filling the replay is quicker than learning will be
         self._pace.append((now, self._env_steps))
         while len(self._pace) > 2 and now - self._pace[0][0] > PACE_SECONDS:
