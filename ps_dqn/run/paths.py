@@ -21,12 +21,14 @@ def named(flag: str, text: str | os.PathLike[str]) -> pathlib.Path:
         FolderError: what is there cannot be looked at.
     """
     subject = f"{flag}={os.fspath(text)}" if flag else os.fspath(text)
+    if "\0" in subject:
+        raise UsageError(f"{subject!r}: is no path (it holds a null character)")
     with looking(subject):
         try:
             path = pathlib.Path(text).expanduser()
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 os.stat(os.path.join(path, "."))  # in it too, where it is a folder
-        except (RuntimeError, ValueError) as error:  # nobody's home; a null character
+        except RuntimeError as error:  # nobody's home
             raise UsageError(f"{subject}: is no path ({str(error).rstrip('.')})") from None
     return path
 
