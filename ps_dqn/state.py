@@ -50,14 +50,22 @@ class State:
     mask: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.float32))
     slots_of: str = ""  # whose slots they are: see `parameter_server.rule`; empty: it is not known
 
-    def as_arrays(self) -> tuple[np.ndarray, np.ndarray, str]:
-        """The same as one matrix, float32 [3 + slots + waiting + masks, P], numbers and a text."""
+    @property
+    def vectors(self) -> tuple[np.ndarray, ...]:
+        """All of them, 3 + slots + waiting + masks, float32 [P] each."""
         vectors = (self.online, self.target, self.average, *self.slots, *self.waiting)
-        vectors += (self.mask,) if self.mask_number else ()
+        return (*vectors, self.mask) if self.mask_number else vectors
+
+    @property
+    def others(self) -> tuple[np.ndarray, str]:
+        """What is no vector: numbers, int64 [n], and a text."""
         others = self.begun_at, self.loss_scale, self.mask_number, len(self.slots)
         numbers = np.array([*self.counters, *others], np.int64)
-        text = f"{self.slots_of}\n{self.log}"
-        return np.stack(vectors), np.append(numbers, self.moments), text
+        return np.append(numbers, self.moments), f"{self.slots_of}\n{self.log}"
+
+    def as_arrays(self) -> tuple[np.ndarray, np.ndarray, str]:
+        """The same as one matrix, float32 [vectors, P], numbers and a text."""
+        return np.stack(self.vectors), *self.others
 
     @classmethod
     def from_arrays(cls, vectors: np.ndarray, numbers: np.ndarray, text: bytes) -> "State":

@@ -25,9 +25,9 @@ from ps_dqn.parameter_server.normalizing import Normalizing
 from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.profiling import timeline
 from ps_dqn.profiling.recording import Recording
-from ps_dqn.state import State
 from ps_dqn.wire import bridge, messages
 from ps_dqn.wire.messages import PullHeader, PushHeader, Status
+from ps_dqn.wire.parcels import Parcels
 
 _DONE = np.int32(1)
 
@@ -54,6 +54,9 @@ class ReplicaHost:
         self._group: Group | None = None
         self._exchange: Exchange | None = None
         self._run = ""  # JSON: which run the replica is of; no text while it is being made
+        parcels = Parcels(
+            lambda: self._in_run.replica.complete(), lambda state: self._in_run.restore(state)
+        )
         # All of it from the beginning: a closure may run here before the run is known.
         self.methods: dict[str, Callable[..., Sequence[Any]]] = {
             "create": self._create,
@@ -61,14 +64,14 @@ class ReplicaHost:
             "run": lambda: [self._run],
             "standing": lambda: [json.dumps(self._standing())],
             "pause": self._pause,
-            "restore": self._restore,
+            "restore": parcels.restore,
             "form": self._form,
             "start": self._start,
             "pull": self._pull,
             "push": lambda *push: [self._in_run.push(*push)],
             "freeze": self._freeze,
             "counters": lambda: [messages.pack(self._in_run.replica.counters)],
-            "checkpoint": lambda: self._in_run.replica.complete().as_arrays(),
+            "checkpoint": parcels.checkpoint,
             "halt": self._halt,
         }
 
@@ -126,10 +129,6 @@ class ReplicaHost:
         if self._exchange is not None:
             self._exchange.pause()
         return [json.dumps(self._standing())]
-
-    def _restore(self, *arrays: Any) -> list[Any]:
-        self._in_run.restore(State.from_arrays(*arrays))
-        return [_DONE]
 
     def _form(self, key: Any, addresses: bytes) -> list[Any]:
         assert self._group is not None

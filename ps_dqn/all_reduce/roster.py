@@ -5,7 +5,7 @@ Shapes: P parameters.
 
 import json
 import secrets
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ import tensorflow as tf
 from ps_dqn.all_reduce import order
 from ps_dqn.errors import ClusterLostError
 from ps_dqn.parameter_server.creation import Creation
-from ps_dqn.state import State
-from ps_dqn.wire import asking, bridge
+from ps_dqn.state import Counters, State
+from ps_dqn.wire import asking, bridge, messages, parcels
 
 NUMBERS = tf.TensorSpec([None], tf.int64)
 MARK = tf.TensorSpec([], tf.int32)
@@ -126,7 +126,7 @@ class Roster:
         """Gives members the state of another one."""
         state = self.state_of(source)
         for worker in behind:
-            self.ask("restore", worker, state.as_arrays(), [MARK])
+            self.give(worker, state)
             self.ask("name", worker, [run], [MARK])
 
     def create(self, worker: int, creation: Creation) -> None:
@@ -151,20 +151,37 @@ class Roster:
 
     def state_of(self, worker: int) -> State:
         """Everything that a worker holds."""
-        specs = [tf.TensorSpec([None, self.size], tf.float32), NUMBERS, TEXT]
-        return State.from_arrays(*self.ask("checkpoint", worker, [], specs))
+        return State.from_arrays(*parcels.fetch(self._asker(worker), self.size))
 
-    def first(self, method: str, outputs: Sequence[tf.TensorSpec]) -> list[Any]:
+    def state(self) -> State:
+        """Everything that the first member that answers holds."""
+        found = self._first(lambda worker: parcels.fetch(self._asker(worker), self.size))
+        return State.from_arrays(*found)
+
+    def give(self, worker: int, state: State) -> None:
+        """Has a worker go on with a state."""
+        parcels.give(self._asker(worker), *state.as_arrays())
+
+    def counters(self) -> Counters:
+        """Where the first member that answers is."""
+        [found] = self._first(lambda worker: self.ask("counters", worker, [], [NUMBERS]))
+        counters: Counters = messages.unpack(Counters, found)
+        return counters
+
+    def _first(self, question: Callable[[int], Sequence[Any]]) -> Sequence[Any]:
         """Asks the first member that answers; what it returns has numbers first."""
         while True:
             worker = self.members[0]
             try:
-                found = self.ask(method, worker, [], outputs)
+                found = question(worker)
             except GoneError:
                 found = []
             if found and found[0].size:  # one that was started again holds nothing
                 return found
             self.drop(worker)
+
+    def _asker(self, worker: int) -> parcels.Ask:
+        return lambda method, *what: self.ask(method, worker, *what)
 
     def clear_error(self, worker: int) -> str:
         """See `asking.clear_error`."""

@@ -69,7 +69,7 @@ class ReplicaStore(Store):
         for worker in roster.members:
             roster.create(worker, self._creation)
             if state is not None:
-                roster.ask("restore", worker, state.as_arrays(), [MARK])
+                roster.give(worker, state)
             roster.ask("name", worker, [self._run_text], [MARK])
         self._form()
 
@@ -114,8 +114,7 @@ class ReplicaStore(Store):
 
     def counters(self) -> Counters:
         """Where the run is."""
-        found: Counters = messages.unpack(Counters, self._roster.first("counters", [NUMBERS])[0])
-        return found
+        return self._roster.counters()
 
     def frozen(self) -> np.ndarray:
         """Never: who has frozen has handed it out."""
@@ -123,8 +122,7 @@ class ReplicaStore(Store):
 
     def state(self) -> State:
         """Everything, as the first worker of the group holds it."""
-        vectors = tf.TensorSpec([None, self._roster.size], tf.float32)
-        return State.from_arrays(*self._roster.first("checkpoint", [vectors, NUMBERS, TEXT]))
+        return self._roster.state()
 
     def push_now(self, header: np.ndarray, packed: Sequence[np.ndarray]) -> Verdict:
         """Never: where the workers hold the parameters, none keeps pushes for others."""

@@ -18,11 +18,11 @@ from ps_dqn.parameter_server.resets import Resets
 from ps_dqn.parameter_server.shard import Shard
 from ps_dqn.profiling import recording, timeline
 from ps_dqn.profiling.recording import Recording
-from ps_dqn.state import State
 from ps_dqn.telemetry import memory
 from ps_dqn.telemetry.figures import ServerFigures
 from ps_dqn.telemetry.pulse import Pulse
 from ps_dqn.wire.messages import Kind
+from ps_dqn.wire.parcels import Parcels
 
 
 class ParameterHost:
@@ -30,6 +30,7 @@ class ParameterHost:
 
     def __init__(self) -> None:
         self._shard: Shard | None = None
+        self._parcels: Parcels | None = None  # of its state
         self._run = ""  # JSON: which run the shard is of; no text while it is being made
         self._size = 0  # parameters
         self._session = 0
@@ -43,8 +44,8 @@ class ParameterHost:
             "run": lambda: [self._run],
             "name": self._name,
         }
-        shard = self._shard
-        if shard is not None:
+        shard, parcels = self._shard, self._parcels
+        if shard is not None and parcels is not None:
             methods |= {
                 "pull": _timed("answering a pull", lambda request: [shard.pull(request)]),
                 "push": _timed("applying a push", lambda *push: [self._changed(shard.push(*push))]),
@@ -62,8 +63,8 @@ class ParameterHost:
                 "entries": lambda known: [shard.entries(int(known))],
                 "next_index": lambda: [np.int64(shard.next_index())],
                 "frozen": lambda: [shard.frozen()],
-                "checkpoint": lambda: shard.checkpoint().as_arrays(),
-                "restore": lambda *arrays: _restored(shard, arrays),
+                "checkpoint": parcels.checkpoint,
+                "restore": parcels.restore,
                 "halt": lambda: [np.int32(shard.halt())],
                 "tally": lambda: [json.dumps(shard.tally())],
                 "ledger": lambda: [json.dumps(shard.ledger() | {"memory": memory.used()})],
@@ -97,7 +98,7 @@ class ParameterHost:
 
     def leave(self) -> None:
         """Lets go of the parameters."""
-        self._shard = None
+        self._shard = self._parcels = None
         self._forget()
 
     def _create(self, *inputs: Any) -> list[Any]:
@@ -117,7 +118,7 @@ class ParameterHost:
         num_returns = int(config.value.normalize_returns == "on")
         pruning = Pruning(config, sizes.start, self._size, given.layers)
         initial = pruning.mask.only(given.initial)
-        self._shard = Shard(
+        shard = Shard(
             config,
             self._session,
             sizes.num_ps,
@@ -127,6 +128,7 @@ class ParameterHost:
             Resets(config, sizes.start, self._size, given.segments, given.drawn),
             pruning=pruning,
         )
+        self._parcels, self._shard = Parcels(shard.checkpoint, shard.restore), shard
 
     def _name(self, run: bytes) -> list[Any]:
         """Says which run the shard is of, now that it holds all that the run begins with."""
@@ -154,8 +156,3 @@ def _timed(name: str, method: Callable[..., list[Any]]) -> Callable[..., list[An
             return method(*inputs)
 
     return call
-
-
-def _restored(shard: Shard, arrays: Sequence[Any]) -> list[Any]:
-    shard.restore(State.from_arrays(*arrays))
-    return [np.int32(1)]

@@ -22,7 +22,7 @@ from ps_dqn.parameter_server.creation import Creation, Sizes
 from ps_dqn.parameter_server.rule import Rule
 from ps_dqn.state import Counters, Segment, State
 from ps_dqn.store import Frozen, Store, this_worker
-from ps_dqn.wire import asking, bridge, messages
+from ps_dqn.wire import asking, bridge, messages, parcels
 from ps_dqn.wire.messages import Kind, Verdict
 
 _MESSAGE = tf.TensorSpec([None], tf.uint8)
@@ -171,10 +171,7 @@ class ParameterStore(Store):
     def state(self) -> State:
         """Everything at one point of the log, for a checkpoint; completes half-made pushes."""
         self._mark_now(Kind.CHECKPOINT)
-        states = []
-        for i, size in enumerate(self.sizes):
-            vectors = tf.TensorSpec([None, size], tf.float32)
-            states.append(self._ask("checkpoint", i, [], [vectors, _NUMBERS, _TEXT]))
+        states = [parcels.fetch(self._asker(i), size) for i, size in enumerate(self.sizes)]
         _, numbers, log = states[0]  # the same on all
         return State.from_arrays(np.concatenate([each[0] for each in states], 1), numbers, log)
 
@@ -185,9 +182,9 @@ class ParameterStore(Store):
             ValueError: it is of another network or another way of applying pushes.
         """
         Rule(self._config).check(state, int(self._starts[-1]))
-        vectors, *others = state.as_arrays()
+        vectors, numbers, text = state.as_arrays()
         for i, part in enumerate(np.split(vectors, self._starts[1:-1], axis=1)):
-            self._ask("restore", i, [part, *others], [_MARK])
+            parcels.give(self._asker(i), part, numbers, text)
         self.log_id = standing.log_id(state.log) if state.log else self.session
 
     def push_now(self, header: np.ndarray, packed: Sequence[np.ndarray]) -> Verdict:
@@ -262,6 +259,9 @@ class ParameterStore(Store):
     def _bring(self, verdict: np.ndarray) -> None:
         for i in range(1, self.num_ps):
             self._ask("follow", i, [verdict], [_NUMBER])
+
+    def _asker(self, server: int) -> parcels.Ask:
+        return lambda method, *what: self._ask(method, server, *what)
 
     def _ask(
         self, method: str, server: int, inputs: Sequence[Any], outputs: Sequence[tf.TensorSpec]

@@ -15,7 +15,7 @@ from support.parameter_driver import (
 
 from ps_dqn.errors import WorkerError
 from ps_dqn.state import Counters, State
-from ps_dqn.wire import messages
+from ps_dqn.wire import messages, parcels
 from ps_dqn.wire.messages import Entry, Kind, PushHeader, Verdict
 
 
@@ -144,8 +144,11 @@ def test_what_is_frozen_stands_still(coordinator, num_ps):
     assert assert_agreement(driver.store)["version"] == 2
 
 
-@pytest.mark.parametrize("num_ps", [1, 2, 3])
-def test_a_state_goes_on_where_it_was_on_any_number_of_servers(coordinator, num_ps):
+@pytest.mark.parametrize(("num_ps", "parcel"), [(1, 1), (2, 1), (3, parcels.PARCEL)])
+def test_a_state_goes_on_where_it_was_on_any_number_of_servers(
+    coordinator, num_ps, parcel, monkeypatch
+):
+    monkeypatch.setattr(parcels, "PARCEL", parcel)  # 1: each vector by itself
     config = make_config(optimizer="adam", target_update_period=4, average_decay=0.9)
     first = Driver(coordinator, config, num_ps=3)
     *before, last, after = vectors(7)
