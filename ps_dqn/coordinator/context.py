@@ -10,6 +10,7 @@ from ps_dqn.cluster import health
 from ps_dqn.cluster.control import Control
 from ps_dqn.cluster.spec import Placement
 from ps_dqn.config import Config
+from ps_dqn.coordinator.keeping.course import Course
 from ps_dqn.coordinator.keeping.history import History
 from ps_dqn.coordinator.keeping.snapshots import Snapshots
 from ps_dqn.coordinator.reporting.profiles import Profiles
@@ -43,6 +44,7 @@ class RunContext:
     watchdog: Watchdog
     snapshots: Snapshots
     history: History
+    course: Course
     tracking: Tracking
     writers: Callable[[], Writers]  # opened once it is known what the run goes on with
     disk: Disk

@@ -6,7 +6,7 @@ order of scheduling, so the same seed gives the same run.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ps_dqn.config import Config
 from ps_dqn.coordinator.evaluating.films import Films
 from ps_dqn.coordinator.evaluating.greedy_play import Evaluations
 from ps_dqn.coordinator.evaluating.judging import Judging
+from ps_dqn.coordinator.keeping.course import Course
 from ps_dqn.coordinator.keeping.saving import Saving
 from ps_dqn.coordinator.reporting.cautions import Cautions
 from ps_dqn.coordinator.reporting.env_failures import EnvFailures
@@ -21,6 +22,7 @@ from ps_dqn.coordinator.reporting.overview import Overview
 from ps_dqn.coordinator.reporting.resets import ToldResets
 from ps_dqn.coordinator.reporting.result import Result
 from ps_dqn.coordinator.scheduling.dispatch import LOST, Outcome, Schedule
+from ps_dqn.coordinator.scheduling.last_closures import LastClosures
 from ps_dqn.coordinator.scheduling.last_waits import LastWaits
 from ps_dqn.coordinator.scheduling.rounds import Rounds
 from ps_dqn.coordinator.scheduling.window import Window
@@ -29,6 +31,7 @@ from ps_dqn.errors import WorkerError
 from ps_dqn.profiling import timeline
 from ps_dqn.replay_server.store import ReplayStore
 from ps_dqn.run.signals import STOPPED
+from ps_dqn.state import Counters
 from ps_dqn.store import Frozen, Store
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.observer import Observer
@@ -38,6 +41,7 @@ from ps_dqn.wire import failures
 from ps_dqn.worker.calls import Tickets
 from ps_dqn.worker.graph.closures import Closures, read_report
 
+Ledgers: TypeAlias = list[dict[str, Any]]
 # Tasks are looked after and the display is refreshed this often (seconds).
 TICK_SECONDS = 0.25
 
@@ -59,6 +63,7 @@ class Training:
         first_ticket: int = 1,
         films: Films | None = None,
         hear_updates: Callable[[int], None] = lambda _: None,
+        course: Course | None = None,
     ):
         self._config, self._target_return = config, target_return
         self._store, self._replay = store, replay
@@ -67,8 +72,13 @@ class Training:
         self._films, self._hear_updates = films, hear_updates
         self._reason, self._waits = "", LastWaits(config.faults.drain_timeout)
         self._state = "training"  # one of `figures.STATES`
+        self._progress = Progress(Counters(0, 0, 0, 0, 0))
         self._evaluations = Evaluations(config.run, closures, schedule)
-        self._judging = Judging(config, target_return, self._evaluations, saving, observer)
+        self._course = course or Course(config.run)
+        judged = self._evaluations, saving, observer, self._course
+        self._judging = Judging(config, target_return, *judged)
+        waiting = self._evaluations, self._waits, observer
+        self._last_closures = LastClosures(schedule, *waiting, self._hear)
         self._closures_lost = 0
         self._cautions = Cautions(config, observer.say)
         self._resets = ToldResets(config.resets, observer.say)
@@ -101,13 +111,13 @@ class Training:
             ClusterLostError: a task that cannot be replaced is gone.
         """
         self._started = self._ticked = time.perf_counter()
-        self._progress = Progress(self._store.counters(), self.seconds)
-        self._hear_updates(self._progress.counters.updates)
+        counters = self._store.counters()
+        session = self._course.begin(counters, self.seconds)
+        self._progress = Progress(counters, self.seconds, session)
+        self._observer.begin(self._replay.ledgers(), self.seconds)
+        self._hear_updates(counters.updates)
         self._observer.saved()
         self._observer.show(self._figures())
-        env_steps = self._progress.counters.env_steps
-        self._next_row = env_steps + self._config.run.metrics_period
-        self._next_evaluation = env_steps + self._config.run.eval_period
         self._rounds.begin_without(self._tasks.absent)
         timeline.instant("first closure scheduled")
         while not self._over():
@@ -119,7 +129,11 @@ class Training:
         self._state = "stopping"
         self._observer.show(self._figures())
         with timeline.span("draining closures"):
-            self._drain()
+            if self._reason == STOPPED or self._config.has_pace:
+                self._store.halt()  # nobody waits for a round that will not be completed
+            self._last_closures.drain()
+            if self._progress.interval.ledger.num_reports:
+                self._write_train_row(self._store.ledgers(), self._replay.ledgers())
         error = self._saving.last(self.seconds)
         if self._reason == "finished" and not self._judging.is_of(self._progress.counters):
             self._evaluate_finally()
@@ -189,13 +203,11 @@ class Training:
                 self._count_afresh()  # a worker may have died half-way through a push
             self._rounds.heard(report, time.perf_counter())
         env_steps = self._progress.counters.env_steps
-        if env_steps >= self._next_row:
-            self._write_train_row()
-            self._next_row = env_steps + self._config.run.metrics_period
+        if self._course.writes(env_steps):
+            self._write_train_row(self._store.ledgers(), self._replay.ledgers())
         is_free = not (self._reason or self._evaluations.is_running)
-        if is_free and env_steps >= self._next_evaluation:
+        if is_free and self._course.evaluates(env_steps):
             self._evaluations.start(env_steps)
-            self._next_evaluation = env_steps + self._config.run.eval_period
 
     def _on_loss(self, worker: int) -> None:
         """A worker is gone; its closure is another's by now."""
@@ -244,39 +256,26 @@ class Training:
             self._reason = "finished"
         return bool(self._reason)
 
-    def _drain(self) -> None:
-        """Hears what is outstanding, so that counters and checkpoint agree."""
-        if self._reason == STOPPED or self._config.has_pace:
-            self._store.halt()  # nobody waits for a round that will not be completed
-        began = time.perf_counter()
-        while left := sum(map(self._schedule.outstanding, ("train", "freeze", "evaluation"))):
-            if self._waits.are_over(began):
-                taken = time.perf_counter() - began
-                self._observer.say(f"not waited for: {left} closures that take over {taken:.0f} s")
-                break
-            self._hear()
+    def lose(self) -> None:
+        """The connection is lost: what was heard is written, and counts in the next one."""
         if self._progress.interval.ledger.num_reports:
-            self._write_train_row()
+            self._write_train_row([], [])  # servers may not answer
+        if self._evaluations.is_running:
+            self._course.evaluation_lost()
 
     def _evaluate_finally(self) -> None:
-        """Evaluates the last parameters, for as long as somebody plays and no signal comes."""
-        if not (self._evaluations.is_running or self._waits.is_stopped):
-            self._evaluations.start(self._progress.counters.env_steps)
-            began = played = time.perf_counter()
-            while self._evaluations.is_running and not self._waits.are_over(began, played):
-                self._hear()
-                if self._schedule.is_busy:
-                    played = time.perf_counter()
+        """Evaluates the last parameters, or says why it does not."""
+        if not self._waits.is_stopped:
+            self._last_closures.evaluate(self._progress.counters.env_steps)
         if self._waits.is_stopped and not self._judging.is_of(self._progress.counters):
             self._reason = STOPPED  # it is over once this was done
             self._observer.say("the final evaluation was cut off: the same run, resumed, plays it")
         elif self._evaluations.is_running:
             self._observer.say("the final evaluation is given up: no worker plays it")
 
-    def _write_train_row(self) -> None:
+    def _write_train_row(self, servers: Ledgers, replay_servers: Ledgers) -> None:
         now = self.seconds
-        ledgers = self._replay.ledgers()
-        self._observer.trained(self._progress, self._store.ledgers(), now, ledgers)
+        self._observer.trained(self._progress, servers, now, replay_servers)
         self._progress.interval = Interval(now)
 
     def _tick(self) -> None:

@@ -183,6 +183,7 @@ class _CoordinatorProcess:
         from ps_dqn.coordinator import reconnect
         from ps_dqn.coordinator.context import RunContext
         from ps_dqn.coordinator.keeping import snapshots
+        from ps_dqn.coordinator.keeping.course import Course
         from ps_dqn.coordinator.reporting import profiles
         from ps_dqn.coordinator.reporting.profiles import Profiles
         from ps_dqn.coordinator.reporting.timelines import Timelines
@@ -245,6 +246,7 @@ class _CoordinatorProcess:
             watchdog,
             taken,
             self._past,
+            Course(command.config.run),
             tracking,
             writers,
             Disk(self.say),

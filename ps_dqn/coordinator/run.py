@@ -135,6 +135,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         recovered.first_ticket,
         films,
         context.profiles.hear,
+        context.course,
     )
     if absent:
         context.say(f"training begins without {_listed(absent)}")
@@ -156,6 +157,7 @@ def train(context: RunContext, resumed: Checkpoint | None, reconnecting: bool) -
         context.timelines.fetch(is_over=training.is_over)
     except ClusterLostError:
         context.snapshots.seconds = training.seconds
+        training.lose()
         context.history.lost(context.vitals.read().counters, time.perf_counter() - context.started)
         connected.members.let_nobody_in()
         with stages.stage("waiting for closures to end, as a task is lost", context.say):

@@ -36,6 +36,15 @@ class Observer:
         self.moments = max(1.0, display.interval)
         self._heard, self._quiet = time.monotonic(), QUIET_SECONDS
 
+    def begin(self, replay_servers: Sequence[dict[str, Any]], now: float) -> None:
+        """A connection begins.
+
+        Args:
+            replay_servers: their ledgers, which may have begun before it.
+            now: seconds of training.
+        """
+        self._rates.begin(replay_servers, now)
+
     def show(self, figures: RunFigures) -> None:
         """Shows the run as it is now."""
         self._vitals.show(figures)

@@ -29,10 +29,17 @@ class Progress:
     Times are in seconds of training.
     """
 
-    def __init__(self, start: Counters, now: float = 0.0):
-        """Continues from `start`, what the parameter servers counted when the run began."""
+    def __init__(self, start: Counters, now: float = 0.0, session: Interval | None = None):
+        """Continues from `start`, what the parameter servers counted when the connection began.
+
+        Args:
+            start: the counters.
+            now: seconds of training.
+            session: reports of earlier connections of this process, which others are added to.
+        """
         self.counters = start
-        self.session, self.interval, self.recent = Interval(now), Interval(now), Interval(now)
+        self.session = session or Interval(now)
+        self.interval, self.recent = Interval(now), Interval(now)
         self._known: dict[str, float] = {}
 
     def add(self, report: Report) -> None:

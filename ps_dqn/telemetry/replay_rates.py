@@ -1,6 +1,5 @@
 """How quickly replay servers are added to and drawn from, by what they say of themselves."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,11 @@ class ReplayRates:
 
     def __init__(self) -> None:
         self._before: list[Mapping[str, Any]] = []
-        self._at = math.nan
+        self._at = 0.0
+
+    def begin(self, ledgers: Sequence[Mapping[str, Any]], now: float) -> None:
+        """Follows them from what they say now (seconds of training)."""
+        self._before, self._at = list(ledgers), now
 
     def row(self, ledgers: Sequence[Mapping[str, Any]], now: float) -> dict[str, float]:
         """The metrics since the last row; none without replay servers.
@@ -27,7 +30,7 @@ class ReplayRates:
         if not ledgers:
             return {}
         before = self._before or [dict.fromkeys(_RATES, 0) for _ in ledgers]
-        seconds = now if math.isnan(self._at) else now - self._at
+        seconds = now - self._at
         self._before, self._at = list(ledgers), now
         found = {metric: float(_sum(ledgers, name)) for name, metric in _TOTALS.items()}
         for name, metric in _RATES.items():

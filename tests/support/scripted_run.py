@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from ps_dqn.config import Config
+from ps_dqn.coordinator.keeping.course import Course
 from ps_dqn.coordinator.keeping.saving import Saving
 from ps_dqn.coordinator.keeping.snapshots import Snapshots
 from ps_dqn.coordinator.loop import Training
@@ -117,6 +118,7 @@ def training(
     scripted: ScriptedRun,
     folder: pathlib.Path,
     num_workers: int = 1,
+    course: Course | None = None,
 ) -> Training:
     """The loop over such a run; checkpoints are left in the folder."""
     names = ("add", "add_workers", "add_staleness", "flush")
@@ -128,6 +130,6 @@ def training(
     store: Any = scripted
     period = config.run.checkpoint_period
     saving = Saving(store, Checkpoints(folder, keep=1), Snapshots(0.0), observer.disk, period)
-    return Training(
-        config, target_return, *parts, Tasks(num_workers, None, TaskFailures()), saving, observer
-    )
+    tasks = Tasks(num_workers, None, TaskFailures())
+    watched: list[Any] = [tasks, saving, observer]
+    return Training(config, target_return, *parts, *watched, course=course)

@@ -58,3 +58,12 @@ def test_rates_are_of_all_servers_since_the_last_row() -> None:
     assert then["replay/adds_per_second"] == (40 + 20) / 5
     assert then["replay/samples_per_second"] == (200 + 100) / 5
     assert then["replay/bytes_out"] == 14_000
+
+
+@pytest.mark.parametrize("held", [0, 90_000])
+def test_rates_of_a_run_that_goes_on_are_of_its_new_connection(held: int) -> None:
+    rates = ReplayRates()
+    rates.begin([ledger(held, held, 0, 0)], 36_000.0)
+    row = rates.row([ledger(held + 5_000, held + 400, 1, 1)], 36_010.0)
+    assert row["replay/adds_per_second"] == 500
+    assert row["replay/samples_per_second"] == 40

@@ -4,6 +4,7 @@ import numpy as np
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator.evaluating.greedy_play import Evaluation, Evaluations
+from ps_dqn.coordinator.keeping.course import Course
 from ps_dqn.coordinator.keeping.saving import Saving
 from ps_dqn.profiling import timeline
 from ps_dqn.state import Counters
@@ -24,8 +25,9 @@ class Judging:
         evaluations: Evaluations,
         saving: Saving,
         observer: Observer,
+        course: Course,
     ):
-        """Has heard of none.
+        """Has heard of none in this connection.
 
         Args:
             config: says what confirms an evaluation, and from where on they are judged.
@@ -33,17 +35,22 @@ class Judging:
             evaluations: of the run.
             saving: of its checkpoints.
             observer: shows them.
+            course: of the run, which knows the last one.
         """
         self._confirms, self._target_return = config.run.confirming_episodes > 0, target_return
         self._first = config.pruning.judged_from(config.run.total_env_steps)  # environment steps
         self._evaluations, self._saving, self._observer = evaluations, saving, observer
-        self.last: Evaluation | None = None
-        self._in_a_row = 0
+        self._course = course
+
+    @property
+    def last(self) -> Evaluation | None:
+        """The last evaluation."""
+        return self._course.last
 
     @property
     def is_solved(self) -> bool:
         """Whether enough evaluations in a row have reached the target return."""
-        return self._in_a_row >= EVALUATIONS_IN_A_ROW
+        return self._course.in_a_row >= EVALUATIONS_IN_A_ROW
 
     def is_of(self, counters: Counters) -> bool:
         """Whether the last evaluation is of the parameters then, and nothing of it is missing."""
@@ -66,12 +73,13 @@ class Judging:
             self._observer.evaluated(evaluation.counters, confirmation_row(mean, seconds))
             self._saving.best(evaluation.counters, mean, seconds, evaluation.network)
             return
-        self.last = evaluation
+        self._course.last = evaluation
         self._observer.evaluated(evaluation.counters, evaluation_row(evaluation.returns, seconds))
         if evaluation.counters.env_steps < self._first:
             return
-        self._in_a_row = self._in_a_row + 1 if mean >= self._target_return else 0
-        if self._in_a_row:
+        reaches = mean >= self._target_return
+        self._course.in_a_row = self._course.in_a_row + 1 if reaches else 0
+        if reaches:
             timeline.instant("first evaluation that reached the target")
         if not self._confirms:
             self._saving.best(evaluation.counters, mean, seconds, evaluation.network)

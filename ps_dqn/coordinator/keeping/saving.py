@@ -1,6 +1,7 @@
 """The checkpoints of a run: a newest now and then and at the end, and the best."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,14 +41,18 @@ class Saving:
         self.snapshots, self._period = snapshots, period
         newest = checkpoints.newest()
         self.best_return = checkpoints.best_return()
+        self._unwritten: Callable[[], object] | None = None  # the best, where it is not on disk
         self.seconds_before = max(newest.seconds if newest else 0.0, snapshots.seconds)
         # A run that connects anew again and again saves as often as any other.
         left = max(period - checkpoints.age, min(period, RETRY_SECONDS))
         self._due = time.perf_counter() + left
+        self._next_try = 0.0  # to write the best
 
     def now_and_then(self, seconds: float) -> bool:
         """Saves where it is time; whether it wrote. Takes the training so far (seconds)."""
         if time.perf_counter() < self._due:
+            if self._unwritten is not None and time.perf_counter() > self._next_try:
+                self._write_best()
             if self.snapshots.is_due:
                 self.snapshots.take(self._store, seconds)
             return False
@@ -68,11 +73,11 @@ class Saving:
         """
         if mean < self.best_return:
             return
-        with timeline.span("saving the best checkpoint"):
-            network = self._store.frozen() if network is None else network
-            state = State(network, network, network, (), counters)
-            if self._disk.write(_WHAT, lambda: self._checkpoints.save_best(state, seconds, mean)):
-                self.best_return = mean
+        network = self._store.frozen() if network is None else network
+        state = State(network, network, network, (), counters)
+        self.best_return = mean  # also where it has to wait: what is worse does not replace it
+        self._unwritten = lambda: self._checkpoints.save_best(state, seconds, mean)
+        self._write_best()
 
     def last(self, seconds: float) -> str:
         """Saves at the end of the run, in several tries; what went wrong, or an empty text."""
@@ -81,12 +86,21 @@ class Saving:
             why = self._disk.write_last(
                 _WHAT, lambda: self._checkpoints.save_newest(state, seconds)
             )
-        if not why:
-            return ""
-        return (
-            f"the last checkpoint could not be written ({why}): --resume goes on from the one "
-            f"before it"
-        )
+        if why:
+            return (
+                f"the last checkpoint could not be written ({why}): --resume goes on from the one "
+                f"before it"
+            )
+        if self._unwritten is not None and (why := self._disk.write_last(_WHAT, self._unwritten)):
+            return f"the best checkpoint could not be written ({why}): there is the one before it"
+        self._unwritten = None
+        return ""
+
+    def _write_best(self) -> None:
+        with timeline.span("saving the best checkpoint"):
+            if self._unwritten is not None and self._disk.write(_WHAT, self._unwritten):
+                self._unwritten = None
+        self._next_try = time.perf_counter() + RETRY_SECONDS
 
     def newest(self, seconds: float) -> bool:
         """Saves now; whether it wrote. Takes the training so far (seconds)."""

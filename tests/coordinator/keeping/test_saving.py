@@ -121,12 +121,34 @@ def test_the_best_is_the_network_that_was_evaluated_where_the_store_keeps_none(c
     assert best.state.counters == COUNTERS
 
 
-def test_a_best_that_could_not_be_written_is_none(case):
-    case.full_for = 1
+def test_a_best_that_could_not_be_written_is_written_later_and_nothing_worse_instead(case):
+    case.full_for = 2
     case.saving.best(COUNTERS, 5.0, 1.0)
-    assert case.saving.best_return == -math.inf
     case.saving.best(COUNTERS, 4.0, 2.0)
-    assert case.saving.best_return == 4.0
+    case.saving.now_and_then(2.0)
+    assert (case.tries, case.checkpoints.best(), case.saving.best_return) == (1, None, 5.0)
+    for tries in (2, 3):
+        case.clock.now += saving.RETRY_SECONDS + 0.1
+        case.saving.now_and_then(3.0)
+        assert case.tries == tries
+    assert case.checkpoints.best().eval_return == 5.0
+    case.clock.now += saving.RETRY_SECONDS + 0.1
+    case.saving.now_and_then(4.0)
+    assert case.tries == 3
+
+
+@pytest.mark.parametrize("full_for", [2, 100])
+def test_the_end_of_a_run_writes_the_best_that_was_not_or_says_so(case, full_for):
+    case.full_for = full_for
+    case.saving.best(COUNTERS, 5.0, 1.0)
+    case.tries = 1 if full_for == 2 else -1  # the newest has room
+    error = case.saving.last(9.0)
+    if full_for == 2:
+        assert error == ""
+        assert case.checkpoints.best().eval_return == 5.0
+    else:
+        assert case.checkpoints.best() is None
+        assert "checkpoint could not be written (full)" in error
 
 
 @pytest.mark.parametrize(("full_for", "is_saved"), [(0, True), (2, True), (3, False)])

@@ -10,7 +10,7 @@ from support.scripted_run import ScriptedRun, training
 
 from ps_dqn.config import Config
 from ps_dqn.coordinator.loop import Training
-from ps_dqn.coordinator.scheduling import last_waits
+from ps_dqn.coordinator.scheduling import last_closures, last_waits
 from ps_dqn.coordinator.scheduling.dispatch import Outcome
 from ps_dqn.run.checkpoints import Checkpoints
 
@@ -22,7 +22,7 @@ class Holding(ScriptedRun):
     """A schedule that answers no closure of a kind from the end of training on."""
 
     def __init__(self, kind: str, is_played: bool = True):
-        super().__init__([[9.0, 9.0]])
+        super().__init__([[9.0, 9.0], [8.0, 8.0]])
         self._kind, self.is_busy, self._polls = kind, is_played, 0
         self.on_wait: Callable[[], None] = lambda: None
         self.holds: Callable[[], bool] = lambda: False
@@ -143,3 +143,31 @@ def test_what_was_trained_is_saved_before_the_final_evaluation(
     scripted.on_wait = look
     result = run.run()
     assert found[0] == result.counters.updates
+
+
+@pytest.mark.parametrize("is_played", [True, False])
+def test_an_evaluation_on_its_way_is_waited_for_as_long_as_somebody_plays_it(
+    ends: Callable[..., Training],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_played: bool,
+) -> None:
+    """It may be the last of those that solve the task: the best checkpoint comes from it."""
+    scripted = Holding("evaluation", is_played)
+    run = ends(scripted, eval_period=100, drain_timeout=60.0, total_env_steps=200)
+    now = [0.0]
+    clock = types.SimpleNamespace(perf_counter=lambda: now[0])
+    for module in (last_waits, last_closures):
+        monkeypatch.setattr(module, "time", clock)
+
+    def wait() -> None:
+        now[0] += 10.0
+        if now[0] > 200.0:
+            scripted.holds = lambda: False
+
+    scripted.holds = lambda: True
+    scripted.on_wait = wait
+    assert run.run().reason == "finished"
+    best = Checkpoints(tmp_path, keep=1).best()
+    assert (best is not None) is is_played
+    assert any("not waited for" in line for line in run.said) is not is_played  # type: ignore[attr-defined]
