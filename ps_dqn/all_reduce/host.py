@@ -121,7 +121,8 @@ class ReplicaHost:
         return [_DONE]
 
     def _standing(self) -> dict[str, Any]:
-        if self._exchange is None or self._group is None:
+        # Before it is named it may not have been given what others hold.
+        if self._exchange is None or self._group is None or not self._run:
             return {"session": 0, "port": 0}
         return self._exchange.standing | {"port": self._group.port}
 
@@ -131,7 +132,8 @@ class ReplicaHost:
         return [json.dumps(self._standing())]
 
     def _form(self, key: Any, addresses: bytes) -> list[Any]:
-        assert self._group is not None
+        if self._group is None:
+            raise bridge.Superseded("another process was to be in it")
         given = json.loads(addresses)
         self._group.form(int(key), {int(worker): given[worker] for worker in given})
         return [_DONE]

@@ -151,7 +151,10 @@ class Roster:
 
     def state_of(self, worker: int) -> State:
         """Everything that a worker holds."""
-        return State.from_arrays(*parcels.fetch(self._asker(worker), self.size))
+        found = parcels.fetch(self._asker(worker), self.size)
+        if not len(found[0]):
+            raise GoneError(worker)
+        return State.from_arrays(*found)
 
     def state(self) -> State:
         """Everything that the first member that answers holds."""
@@ -193,13 +196,16 @@ class Roster:
         """Calls a worker's replica at once.
 
         Raises:
-            GoneError: it does not answer.
+            GoneError: it does not answer, or was started again and cannot do what was asked.
             WorkerError: its Python failed.
         """
         try:
-            return asking.ask(_device(worker), bridge.server(worker), method, inputs, outputs)
+            found = asking.ask(_device(worker), bridge.server(worker), method, inputs, outputs)
         except ClusterLostError as error:
             raise GoneError(worker) from error
+        if list(outputs) == [MARK] and not found[0]:
+            raise GoneError(worker)
+        return found
 
 
 def _device(worker: int) -> str:

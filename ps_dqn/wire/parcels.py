@@ -91,6 +91,8 @@ class Parcels:
         first, total = map(int, place)
         if not first:
             self._coming = []
+        if first != sum(map(len, self._coming)):
+            raise bridge.Superseded("a parcel of what has not begun to come")
         self._coming.append(np.array(vectors))
         if first + len(vectors) == total:
             matrix = np.concatenate(self._coming)

@@ -1,7 +1,7 @@
 """The replicas of several workers in this process, asked as the coordinator asks theirs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class AskedHosts:
         monkeypatch.setattr(bridge, "call", self._call)
         monkeypatch.setattr(bridge, "take_error", self._take_error)
         self.gone: set[int] = set()
+        # Hears of each question, its method and worker, before it is answered.
+        self.before: Callable[[str, int], None] = lambda method, worker: None
         self._made: list[ReplicaHost] = []
         self.size, self._num_workers = size, num_workers
         self.store = self.connect_anew()
@@ -91,6 +93,7 @@ class AskedHosts:
         self, method: str, task: int, inputs: Sequence[Any], outputs: Sequence[Any], **_: Any
     ) -> list[Any]:
         """Without TensorFlow's operation, by which there would be a coordinator."""
+        self.before(method, bridge.server(task))
         self._raise_if_gone(task)
         given = [each.encode() if isinstance(each, str) else np.array(each) for each in inputs]
         zeros = json.dumps(

@@ -104,3 +104,15 @@ def test_a_state_that_came_half_is_forgotten(monkeypatch: pytest.MonkeyPatch) ->
     same(task.holds, state())
     parcels.give(task, *state(80).as_arrays())
     same(task.holds, state(80))
+
+
+def test_a_task_that_begins_anew_meanwhile_takes_no_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parcels, "PARCEL", 8 * P)
+    tasks = [Task(), other := Task(), other, other]
+
+    def ask(*question: Any) -> list[Any]:
+        return tasks.pop(0)(*question)
+
+    with pytest.raises(bridge.Superseded):
+        parcels.give(ask, *state(60).as_arrays())
+    same(other.holds, state())
