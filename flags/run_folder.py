@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from absl import flags as absl_flags
 
 from ps_dqn.config import Config
-from ps_dqn.errors import UsageError
+from ps_dqn.errors import FolderError, UsageError
 from ps_dqn.flags import command_line, counts, experiment, tasks
-from ps_dqn.run import directory, paths
+from ps_dqn.run import directory, disk, paths
 
 if TYPE_CHECKING:
     from ps_dqn.run.checkpoints import Checkpoint
@@ -100,13 +100,25 @@ def check_goes_on(folder: pathlib.Path, flagfile: str) -> None:
     Raises:
         UsageError: with the flag, and what it was.
     """
-    before = _by_name((folder / directory.FLAGFILE).read_text(encoding="utf-8", errors="replace"))
+    before = _by_name(_content(folder / directory.FLAGFILE))
     for name, value in _by_name(flagfile).items():
         if name in KEPT and _plain(before.get(name, value)) != _plain(value):
             raise UsageError(
                 f"--{name}={value}: the run in {folder} was begun with {before[name]}, and "
                 f"{KEPT[name]}: leave it out, or say another --run_dir"
             )
+
+
+def _content(flagfile: pathlib.Path) -> str:
+    """The text of a run's flagfile.
+
+    Raises:
+        FolderError: it cannot be read.
+    """
+    try:
+        return flagfile.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FolderError(f"{flagfile}: cannot be read ({disk.reason(error)})") from None
 
 
 def _plain(value: str) -> str:
@@ -224,9 +236,11 @@ def parse_over(folder: pathlib.Path, values: absl_flags.FlagValues, argv: Sequen
 
     Raises:
         absl.flags.Error: a flag is unknown or its value cannot be read.
+        FolderError: the flagfile cannot be read, whatever is in it.
         UsageError: the folder is another user's, and would have their code run.
     """
     flagfile = folder / directory.FLAGFILE
+    _content(flagfile)
     said = {name: values[name].value for name in CODE}
     is_trusted = values.trust_run_dir  # by this command line; the folder cannot say so itself
     command_line.parse_over(flagfile, values, argv)

@@ -206,6 +206,14 @@ def define_placement(values: absl_flags.FlagValues) -> None:
     )
 
 
+def kind_of(values: absl_flags.FlagValues) -> str:
+    """Of the coordinator's cluster: one of `KINDS`, but auto."""
+    if values.cluster != "auto":
+        return str(values.cluster)
+    has_hosts = os.environ.get("TF_CONFIG", "") or servers.hosts_given(values)
+    return "remote" if has_hosts else "local"
+
+
 def read_placement(values: absl_flags.FlagValues, has_servers: bool = True) -> Placement:
     """The coordinator's cluster.
 
@@ -223,11 +231,7 @@ def read_placement(values: absl_flags.FlagValues, has_servers: bool = True) -> P
     num_actors = servers.num_actors(values, topology)
     num_workers = topology.num_workers if topology.says_workers else values.num_workers
     servers.check_num_workers(values, topology)
-    tf_config = os.environ.get("TF_CONFIG", "")
-    hosts_given = servers.hosts_given(values)
-    kind = values.cluster
-    if kind == "auto":
-        kind = "remote" if tf_config or hosts_given else "local"
+    hosts_given, kind = servers.hosts_given(values), kind_of(values)
     if kind == "remote":
         spec = place.of_coordinator(values)
     elif hosts_given:

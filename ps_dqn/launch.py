@@ -111,6 +111,7 @@ def _launch(run: Launch) -> int:
             return 0
         if run.apply:
             kubectl.renderer(["kubectl"])
+            _check_fits_what_is_there(run)  # before the folder is another run's
         folder.write(run, run.output)
     except OSError as error:
         raise UsageError(f"--output={run.output}: {error.strerror}") from None
@@ -208,7 +209,6 @@ def _image(there: running.Running, role: str) -> str:
 
 def _apply(run: Launch) -> None:
     try:
-        _check_fits_what_is_there(run)
         kubectl.run(_apply_command(run))
     except KubectlError as error:
         text = str(error)

@@ -230,6 +230,10 @@ class Topology:
                 parameter_server.overlap != "on",
                 "its actors step environments while learners learn: leave it out",
             ),
+            f"--backup_workers={parameter_server.backup_workers}": (
+                not parameter_server.backup_workers,
+                "its learners push as they come, without rounds: leave it out",
+            ),
             f"--aggregation={parameter_server.aggregation}": (
                 parameter_server.aggregation not in ROUNDS,
                 "its learners push as they come: leave it out",

@@ -83,14 +83,16 @@ def main(argv: Sequence[str]) -> int:
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         from ps_dqn.cluster import stateful_sets
+        from ps_dqn.coordinator import passing
 
-        if stateful_sets.is_pod():
-            run_dir = pathlib.Path(values["run_dir"].value or "")
-            if isinstance(error, FolderError) and directory.may_have_begun(run_dir):
+        if isinstance(error, FolderError):  # so the flags could be read
+            folder, kind = pathlib.Path(values.run_dir), tasks.kind_of(values)
+            if passing.is_passing(error, folder, kind == "remote"):
                 print(f"error: {error}", file=sys.stderr)
-                return START_AGAIN  # the servers may have what no checkpoint has
-            if sets := values["free_stateful_sets"].value:  # nobody starts it again: see its Job
-                stateful_sets.scale_to_zero(sets, print)
+                return START_AGAIN
+        sets = values["free_stateful_sets"].value
+        if stateful_sets.is_pod() and sets:  # nobody starts it again: see its Job
+            stateful_sets.scale_to_zero(sets, print)
         command_line.refuse(error)
     except KeyboardInterrupt:
         print("Ctrl-C came before the run had begun: no file was changed", file=sys.stderr)

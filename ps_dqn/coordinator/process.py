@@ -20,6 +20,7 @@ from ps_dqn.cluster import health, local, pulse, stateful_sets, supervisor
 from ps_dqn.cluster.control import Control, TaskDiedError
 from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
+from ps_dqn.coordinator import passing
 from ps_dqn.coordinator.keeping.history import History
 from ps_dqn.coordinator.supervision.task_failures import LOST
 from ps_dqn.environments import EnvironmentSpec
@@ -28,7 +29,7 @@ from ps_dqn.run import directory, heap, optional_imports, stages, terminal
 from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 from ps_dqn.run.disk import Disk
 from ps_dqn.run.shelf import Shelf
-from ps_dqn.run.signals import FAILED, WRONG_USAGE, Signals
+from ps_dqn.run.signals import FAILED, START_AGAIN, WRONG_USAGE, Signals
 from ps_dqn.telemetry import hyperparameters
 from ps_dqn.telemetry.figures import RunFigures
 from ps_dqn.telemetry.tracking import Tracking
@@ -161,6 +162,9 @@ class _CoordinatorProcess:
         print(f"error: {error}", file=sys.stderr, flush=True)  # the log by now
         if isinstance(error, ClusterLostError) and self._signals.received:
             return self._signals.exit_code(is_over=False)  # everything was told to stop
+        prepared = self._prepared.command
+        if passing.is_passing(error, prepared.folder, prepared.placement.kind == "remote"):
+            return START_AGAIN
         if isinstance(error, UsageError | health.HealthError):
             # Where something was learned with these flags, it is one task that they do not fit.
             has_trained = self._past.has_trained(self._vitals.env_steps)

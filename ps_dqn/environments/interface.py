@@ -16,7 +16,7 @@ from ps_dqn.environments import listed, spaces_json
 from ps_dqn.environments.listed import OwnActions
 from ps_dqn.environments.parts import Part
 from ps_dqn.environments.specification import EnvironmentSpec, OwnSpaces
-from ps_dqn.errors import UsageError, not_written
+from ps_dqn.errors import FolderError, UsageError, not_written
 from ps_dqn.run import disk
 
 FILE = "interface.json"
@@ -168,14 +168,17 @@ def read(folder: pathlib.Path) -> Interface | None:
     """What is in a run's folder; None where there is no such file, as in those of older runs.
 
     Raises:
-        UsageError: it cannot be read.
+        FolderError: it cannot be read.
+        UsageError: something else is in it.
     """
     path = folder / FILE
     try:
         return Interface.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be read ({disk.reason(error)})") from None
+    except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read ({type(error).__name__}: {error})") from None
 
 

@@ -31,6 +31,7 @@ def config(**options: Any) -> Config:
         ({"n_step_start": 9}, "--n_step_start=9: .* leave it out"),
         ({"gamma_start": 0.5}, "--gamma_start=0.5: .* leave it out"),
         ({"overlap": "on"}, "--overlap=on: .* leave it out"),
+        ({"backup_workers": 1}, "--backup_workers=1: .* leave it out"),
         ({"aggregation": "median"}, "--aggregation=median: .* leave it out"),
     ],
 )

@@ -67,13 +67,19 @@ def test_one_that_is_over_is_not_given_pods_again(
 )
 @pytest.mark.parametrize("overlay", ["base", "jobset"])
 def test_one_that_goes_on_is_not_changed(
-    words: list[str], what: str, overlay: str, cluster: Make, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    what: str,
+    overlay: str,
+    cluster: Make,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
 ) -> None:
     if overlay == "jobset" and what == "image":
         pytest.skip("its pods are made otherwise")
     words = [*words, f"--overlay={overlay}"]
     what = what if overlay == "base" else what.removesuffix(" and image")
     fake = cluster(words=(*USUAL, f"--overlay={overlay}"))
+    folder = kustomize(tmp_path / "launch" / "mine")
     capsys.readouterr()
     with pytest.raises(SystemExit) as left:
         launch.main(["launch", "k8s", *USUAL, *words, "--apply"])
@@ -84,6 +90,7 @@ def test_one_that_goes_on_is_not_changed(
     )
     assert STOP in error
     assert not applied(fake)
+    assert kustomize(tmp_path / "launch" / "mine") == folder, "it is that run's"
 
 
 ALL_REDUCE = (*USUAL[:2], *USUAL[3:], "--strategy=all_reduce", "--local_updates=1")

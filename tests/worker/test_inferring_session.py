@@ -1,16 +1,21 @@
 """A learner's closures, called as they call it: two actors with an environment each, or none."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from support import processes as real
+from support.scripted_actor import ScriptedActor
 from support.worker_calls import Worker
 
 from ps_dqn.actor.host import ActorHost
+from ps_dqn.actor.messages import Welcome
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.playing import remote_environments
+from ps_dqn.worker.playing.links import Refused
+from ps_dqn.worker.playing.remote_environments import RemoteEnvironments
 
 SEED: dict[str, Any] = {"topology": "seed", "num_actors": 2, "inference_timeout": 1e4}
 # Gymnasium warns of what fails here.
@@ -146,6 +151,47 @@ def test_where_every_step_fails_each_closure_tries_again(hosts: list[ActorHost])
         failures.append(worker.report().env_not_finite)
     assert sum(failures[1:]) >= 4, "every second step is a reset"
     worker.host.close()
+
+
+@pytest.mark.parametrize("has_trained", [True, False])
+def test_what_a_late_actor_refuses_ends_no_run_that_has_trained(
+    hosts: list[ActorHost], has_trained: bool
+) -> None:
+    late = ScriptedActor(1)
+    worker = Worker(actors=[f"127.0.0.1:{hosts[0].port}", late.address], **SEED)
+    worker.begin()
+    worker.pull()  # it connects
+    environments = worker.host._learning.actor.environments
+
+    def is_there() -> bool:
+        environments.gather()
+        return environments.num_connected == 1
+
+    real.until(is_there, SECONDS, "the first actor")
+    worker.begin()
+    if has_trained:
+        assert one_push(worker)
+        worker.pull()
+    said = threading.Thread(target=late.join, args=(0.0, Welcome("no licence", [], "", 0, 0)))
+    said.start()
+    real.until(lambda: bool(heard_refused(environments)), SECONDS, "word of the late actor")
+    said.join()
+    if has_trained:
+        worker.collect()
+        assert worker.sample().should_push
+    else:
+        with pytest.raises(UsageError, match="no licence"):
+            environments.gather()
+    late.close()
+    worker.host.close()
+
+
+def heard_refused(environments: RemoteEnvironments) -> list[Refused]:
+    """Those in the inbox, which stay there."""
+    heard = [environments._inbox.get() for _ in range(environments._inbox.qsize())]
+    for each in heard:
+        environments._inbox.put(each)
+    return [each for each in heard if isinstance(each, Refused)]
 
 
 def one_push(worker: Worker) -> bool:

@@ -46,7 +46,8 @@ class RemoteEnvironments:
         self._links: list[Link] = []
         self._channels: dict[int, Channel] = {}  # of the actors that are there
         self._known: set[int] = set()  # actors that were there
-        self._is_new = True
+        # The run has not trained yet, so what an actor refuses is a person's to mend.
+        self.is_new = True
         self._waiting: set[int] = set()  # those of them that wait for actions
         self._batch_began = 0.0  # when the first of those was heard
         shape, masks = (num_envs, *spec.observation_shape), (num_envs, spec.mask_size)
@@ -57,15 +58,13 @@ class RemoteEnvironments:
         self.failures = dict.fromkeys(ENV_FAILURES, 0)  # so far, by kind
         self.waited: list[float] = []  # how long actors did for actions; whoever reads it clears it
 
-    def start(self, hello: Callable[[int, int, int], Hello], is_new: bool = True) -> None:
+    def start(self, hello: Callable[[int, int, int], Hello]) -> None:
         """Connects to all of them, in the background.
 
         Args:
-            is_new: the run has not trained yet, so what an actor refuses is a person's to mend.
             hello: what an actor is told, by its number here, how many environments it has and how
                 often it was there before.
         """
-        self._is_new = is_new
         for actor, address in enumerate(self._addresses):
             rows = self._rows[actor]
             shape, dtype = self.spec.observation_shape, np.dtype(self.spec.observation_dtype)
@@ -133,7 +132,7 @@ class RemoteEnvironments:
             except queue.Empty:
                 break
             # Later on it is left to those who look after it; its link tells the log.
-            if isinstance(heard, Refused) and self._is_new and heard.actor not in self._known:
+            if isinstance(heard, Refused) and self.is_new and heard.actor not in self._known:
                 raise UsageError(heard.text)
             if isinstance(heard, Moved):
                 moved.append(heard)

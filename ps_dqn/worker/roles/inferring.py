@@ -61,7 +61,7 @@ class RemoteActor(Actor):
         super().begin(push)
         if not self._has_begun:
             self._has_begun = True
-            self.environments.start(self._hello, is_new=not self._env_steps_before)
+            self.environments.start(self._hello)
 
     def step(self, acted: Acted, epsilon: float | np.ndarray) -> int:
         """Answers the actors that wait, and takes what they show next: see `Actor.step`."""
@@ -97,6 +97,8 @@ class InferringSession(Session):
         # While nobody is there, nothing is learned: it would be learned from the same again.
         self._acts_first = self._acts_first or self.actor.is_deserted
         self.actor.is_deserted = False
+        if self._parameters is not None and self._parameters.counters.updates:
+            self.actor.environments.is_new = False  # other actors go on where one cannot
         return super().plan(status)
 
     def step(self, *arrays: np.ndarray) -> Acting:

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.command_lines import parsed
+from support.command_lines import only_error, parsed
 from support.programs import run_python
 
 from ps_dqn.cluster import stateful_sets
 from ps_dqn.cluster.spec import ClusterSpecError
 from ps_dqn.coordinator import process
+from ps_dqn.environments import interface
 from ps_dqn.flags import tasks
 from ps_dqn.run import directory, signals
 
@@ -77,6 +78,26 @@ def test_servers_stay_for_a_run_whose_folder_cannot_be_used_now(
     code = signals.START_AGAIN if has_begun else signals.WRONG_USAGE
     assert ended.returncode == code
     assert ("worker keeps its pods" in ended.stdout) != has_begun
+
+
+@pytest.mark.parametrize("is_remote", [True, False], ids=["of others", "of this pod"])
+@pytest.mark.parametrize("file", [directory.FLAGFILE, interface.FILE])
+def test_a_file_that_cannot_be_read_now_ends_no_run_whose_tasks_others_have(
+    file: str, is_remote: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook may be a pod too: its own run is over then, and nobody starts it again."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")  # as in a pod
+    folder = tmp_path / "run"
+    (folder / directory.CHECKPOINTS).mkdir(parents=True)
+    (folder / directory.CHECKPOINTS / "updates-000000000064.npz").touch()
+    if file != directory.FLAGFILE:
+        (folder / directory.FLAGFILE).write_text("--env_id=CartPole-v1\n")
+    (folder / file).mkdir()
+    words = ["--free_stateful_sets=worker", *REMOTE] if is_remote else []
+    ended = run_python(["-m", "ps_dqn.coordinator", *words, f"--run_dir={folder}"], tmp_path)
+    assert only_error(ended.stderr) == f"{folder / file}: cannot be read (Is a directory)"
+    assert ended.returncode == (signals.START_AGAIN if is_remote else signals.WRONG_USAGE)
+    assert "keeps its pods" not in ended.stdout
 
 
 def test_sets_go_with_tasks_that_others_start() -> None:
