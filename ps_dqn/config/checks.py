@@ -76,6 +76,11 @@ def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
             f"--min_workers={least}: goes with --cluster=remote alone, a cluster of this machine "
             f"starts all of its workers"
         )
+    if math.isfinite(limit := config.faults.ps_recovery_timeout) and not is_remote:
+        raise UsageError(
+            f"--ps_recovery_timeout={limit:g}: goes with --cluster=remote alone, a cluster of this "
+            f"machine starts its parameter servers again by itself"
+        )
 
 
 def _check_pace(config: Topics, num_workers: int) -> None:

@@ -16,9 +16,9 @@ from ps_dqn.coordinator.checks import (
     first_look,
     footprint,
     named,
-    normalizing,
     observations,
     resumed,
+    settled,
 )
 from ps_dqn.coordinator.process import Command
 from ps_dqn.environments import EnvironmentSpec, interface, rendering
@@ -123,7 +123,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     footprint.check(config, environment, num_workers, is_remote)
     shown = demonstrated.read(config, environment, 1 if is_remote else num_workers)
     config, lines = plan_replay(dataclasses.replace(command, config=config), environment)
-    flagfile, told = normalizing.chosen(config, command.flagfile)
+    flagfile, told = settled.flagfile(config, command.flagfile)
     lines += [*shown, *action_grid.notes(config, environment), *atoms.notes(config)]
     lines += [*command.told, *told]
     if not config.precision.is_full:

@@ -24,6 +24,12 @@ from ps_dqn.errors import UsageError
             "--min_workers=3: the run is for 2, so at most as many can be there",
         ),
         (
+            {"ps_recovery_timeout": 30.0},
+            *(2, False),
+            "--ps_recovery_timeout=30: goes with --cluster=remote alone, a cluster of this machine "
+            "starts its parameter servers again by itself",
+        ),
+        (
             {"min_workers": 1},
             2,
             False,

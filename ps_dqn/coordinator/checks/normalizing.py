@@ -27,33 +27,6 @@ def settle(config: Config, looks: Looks) -> Config:
     return _chosen(config, "value", "normalize_returns", pays_much and is_free)
 
 
-def chosen(config: Config, before: str) -> tuple[str, list[str]]:
-    """A run's flagfile with what was settled, and what people should know.
-
-    Whoever reads it, an evaluator say, has to build the same network.
-
-    Args:
-        config: the experiment, settled.
-        before: the flagfile as it was said.
-    """
-    lines = before.splitlines(keepends=True)
-    settled = {
-        "normalize_observations": config.network.normalize_observations,
-        "normalize_returns": config.value.normalize_returns,
-    }
-    told = []
-    for name, choice in settled.items():
-        flag = f"--{name}={choice}"
-        was_open = f"--{name}=auto\n" in lines
-        lines = [f"{flag}\n" if line == f"--{name}=auto\n" else line for line in lines]
-        if was_open and choice == "on":
-            told.append(flag)
-    if not told:
-        return "".join(lines), []
-    said = f"numbers of the environment are large, and are normalized ({', '.join(told)})"
-    return "".join(lines), [said]
-
-
 def _chosen(config: Config, topic: str, name: str, is_wanted: bool) -> Config:
     """With an option that is auto turned on, where wanted and nothing is in the way, or off."""
     options = getattr(config, topic)

@@ -13,7 +13,7 @@ import pytest
 from support import programs
 
 from ps_dqn.config import Config
-from ps_dqn.coordinator.checks import first_look, normalizing
+from ps_dqn.coordinator.checks import first_look, normalizing, settled
 from ps_dqn.environments.first_steps import Looks
 from ps_dqn.errors import UsageError
 from ps_dqn.worker.playing.actor import Evaluation
@@ -105,20 +105,23 @@ def test_first_steps_that_fail_are_refused_only_where_they_decide_on_overlap() -
 
 def test_what_is_no_number_is_not_large() -> None:
     for rewards in ([math.inf, 1.0], [math.nan, 1.0], [math.nan], []):
-        settled = normalizing.settle(Config(), Looks(0.001, 0.0, rewards))
-        assert settled.value.normalize_returns == "off"
+        found = normalizing.settle(Config(), Looks(0.001, 0.0, rewards))
+        assert found.value.normalize_returns == "off"
 
 
 def test_the_flagfile_has_what_was_settled() -> None:
-    """Evaluators and exports build their network by it."""
-    config = Config.from_values({"normalize_observations": "on", "normalize_returns": "off"})
-    said = "--num_envs=8\n--normalize_observations=auto\n--normalize_returns=auto\n"
-    flagfile, told = normalizing.chosen(config, said)
-    assert flagfile == "--num_envs=8\n--normalize_observations=on\n--normalize_returns=off\n"
+    """Evaluators and exports build their network by it; another coordinator finds it settled."""
+    values = {"normalize_observations": "on", "normalize_returns": "off", "overlap": "on"}
+    config = Config.from_values(values)
+    said = "".join(f"--{name}=auto\n" for name in values) + "--num_envs=8\n"
+    flagfile, told = settled.flagfile(config, said)
+    assert flagfile == "".join(f"--{name}={each}\n" for name, each in values.items()) + (
+        "--num_envs=8\n"
+    )
     assert told == [
         "numbers of the environment are large, and are normalized (--normalize_observations=on)"
     ]
-    assert normalizing.chosen(config, flagfile) == (flagfile, [])  # which people said themselves
+    assert settled.flagfile(config, flagfile) == (flagfile, [])  # which people said themselves
 
 
 def test_an_environment_whose_steps_fail_is_refused_in_one_line() -> None:
