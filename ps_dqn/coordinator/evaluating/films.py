@@ -54,7 +54,8 @@ class Films:
         if not self._period:
             return
         if self._next is None:
-            self._next = env_steps + self._period
+            # A connection before this one may have come so far.
+            self._next = (env_steps // self._period + 1) * self._period
         if env_steps < self._next or self._process is not None:
             return
         self._next = env_steps + self._period

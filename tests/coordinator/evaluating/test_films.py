@@ -150,3 +150,14 @@ def test_none_are_made_unless_they_are_asked_for(make: Callable[[int], Case]) ->
         case.at(env_steps)
     case.films.close(lambda: True)
     assert (case.saves, case.calls(), case.said) == (0, [], [])
+
+
+def test_connections_that_are_lost_put_none_off(make: Callable[[int], Case]) -> None:
+    case = make(1000)
+    for env_steps in range(0, 1000, 300):
+        case.films = Films(case._folder, 1000, case.said.append, lambda *_: None)
+        case.at(env_steps)
+        case.at(env_steps + 90)
+    assert case.saves == 0
+    case.at(1000)
+    assert case.saves == 1
