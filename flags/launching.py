@@ -12,7 +12,7 @@ from ps_dqn.flags import command_line, experiment, launched, launched_tasks, ser
 from ps_dqn.kubernetes import dns, names, patches, quantities
 from ps_dqn.kubernetes.names import COMPONENTS
 from ps_dqn.kubernetes.plan import Experiment, Image, Launch, Storage
-from ps_dqn.run import directory
+from ps_dqn.run import directory, paths
 
 OVERLAYS = ("base", "local", "cpu-fleet", "gpu-worker", "jobset", "tfjob")
 MOST_WITH_TLS = 256  # of a role; k8s/components/tls/relay.sh refuses more, too
@@ -180,7 +180,7 @@ def read(values: absl_flags.FlagValues) -> Launch:
         dns=dns.read(values.dns),
         free_nodes=_read_free_nodes(values),
         patches=patches.read(values.patch, values["set"].value),
-        output=pathlib.Path(values.output or f"launch/{values.name}"),
+        output=paths.named("--output", values.output or f"launch/{values.name}"),
         dry_run=values.dry_run,
         apply=values.apply,
     )
@@ -248,7 +248,7 @@ def _read_experiment(values: absl_flags.FlagValues) -> Experiment:
     """The flagfile and what is said beside it, after the checks that the coordinator would make."""
     known = [name for of_topic in experiment.topics().values() for name in of_topic]
     said = command_line.as_flagfile(values, [name for name in known if values[name].present])
-    path = pathlib.Path(values.flagfile) if values.flagfile else None
+    path = paths.named("--flagfile", values.flagfile) if values.flagfile else None
     content = _read_flagfile(path) if path else b""
     if said:
         ends = b"" if not content or content.endswith(b"\n") else b"\n"

@@ -9,7 +9,7 @@ from absl import flags as absl_flags
 
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line
-from ps_dqn.run import libraries, paths
+from ps_dqn.run import disk, libraries, outputs, paths
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,6 +46,7 @@ def _write(source: str, target: str) -> int:
     folder, path = paths.named("--input", source), paths.named("--output", target)
     if not target or path.suffix != ".npz":
         raise UsageError(f"--output={target}: name the .npz file to write")
+    outputs.check_file(path, f"--output={target}")
     replays = kept.find(folder) if source else []
     if not replays:
         raise UsageError(
@@ -68,7 +69,7 @@ def _write(source: str, target: str) -> int:
     if not len(arrays["actions"]):
         raise UsageError(f"--input={source}: its replays are empty")
     try:
-        with path.open("wb") as file:
+        with disk.beside(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     except OSError as error:
         raise UsageError(f"--output={target}: {error.strerror}") from None

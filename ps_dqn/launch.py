@@ -21,7 +21,7 @@ from ps_dqn.kubernetes import control, folder, kubectl, running
 from ps_dqn.kubernetes.kubectl import KubectlError
 from ps_dqn.kubernetes.names import Place
 from ps_dqn.kubernetes.plan import Launch
-from ps_dqn.run import signals
+from ps_dqn.run import paths, signals
 
 SUMMARY = "Writes the Kubernetes manifests of one run, a Kustomize overlay, and applies them."
 # What Kubernetes says of another image in a Job; and what flags and counts want too, which tasks
@@ -94,7 +94,7 @@ def _resize(place: Place, values: absl_flags.FlagValues) -> None:
         file.flush()
         launched.read_experiment([f"--flagfile={file.name}"], workers, f"--workers={workers}: ")
     control.resize(run, workers)
-    output = Path(values.output or f"launch/{place.name}")
+    output = paths.named("--output", values.output or f"launch/{place.name}")
     if folder.set_workers(output, workers):
         print(f"{output}: says {workers} workers now")
     else:

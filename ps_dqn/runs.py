@@ -78,7 +78,7 @@ def row_of(folder: pathlib.Path) -> dict[str, Any]:
         rows, summary = found.rows, found.summary or {}
     except (OSError, FolderError):
         ended = UNREADABLE
-    except (ValueError, KeyError, TypeError, AttributeError, csv.Error):
+    except (UsageError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
         ended = DAMAGED
     settings = measured.settings(text.splitlines())
     evaluations = [row.get("eval/episode_return", math.nan) for row in rows]

@@ -90,7 +90,7 @@ def _define() -> absl_flags.FlagValues:
 
 
 def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
-    from ps_dqn.environments import interface, rendering
+    from ps_dqn.environments import interface, overdue, rendering
     from ps_dqn.evaluator import film_files
     from ps_dqn.run import optional_imports, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoints
@@ -109,6 +109,7 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     def say(line: str) -> None:
         terminal.say(console, line)
 
+    overdue.watch(say)
     try:
         with stages.stage("importing TensorFlow", say), optional_imports.hidden():
             from ps_dqn.evaluator import film
@@ -122,7 +123,7 @@ def _show(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
             number += 1
             say(f"episode {number}: return {episode.episode_return:.1f}, {episode.length:,} steps")
 
-        with stages.stage("playing", say):
+        with stages.stage("playing", say), rendering.drawn(config.environment.env_id):
             viewer.show(checkpoint, values.episodes, values.episode_seed, hear)
     except UsageError as error:  # standard error is the log by now
         say(f"error: {error}")

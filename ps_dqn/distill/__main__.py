@@ -89,6 +89,9 @@ def _distill(values: absl_flags.FlagValues) -> int:
     is_whole = False
     try:
         signals = _Signals(console)
+        from ps_dqn.environments import overdue
+
+        overdue.watch(signals.say)
         importing = stages.stage("importing TensorFlow", signals.say)
         with importing, optional_imports.hidden():
             from ps_dqn.distill import distilling

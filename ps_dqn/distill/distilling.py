@@ -56,7 +56,8 @@ def distill(plan: Plan, check: Callable[[], None]) -> None:
     with stages.stage("playing observations to compare actions on", plan.say):
         met = observations.play(plan.teacher, interface, teacher, parameters, HELD_OUT)
     check()
-    vector, counters, seconds = _learn(plan, teacher, network, check)
+    with stages.told("playing and learning", plan.say):
+        vector, counters, seconds = _learn(plan, teacher, network, check)
     state = State(vector, vector, vector, (), counters)
     found = Checkpoint(plan.output, state, seconds, float("nan"))
     side = _side(plan, "student", plan.student, network, found, interface)

@@ -13,7 +13,7 @@ from ps_dqn.doctor import diagnosis
 from ps_dqn.doctor.patient import Patient, examine
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, run_folder
-from ps_dqn.run import directory, finding, libraries, optional_imports, terminal
+from ps_dqn.run import directory, finding, libraries, optional_imports, stages, terminal
 from ps_dqn.run.signals import WRONG_USAGE
 from ps_dqn.telemetry import measured
 
@@ -57,10 +57,18 @@ def main(argv: Sequence[str]) -> int:
     if values.units:
         # TensorFlow's own lines are of no use to anybody here.
         console = terminal.redirect_to(pathlib.Path(os.devnull))
+        from ps_dqn.environments import overdue
+
+        def say(line: str) -> None:
+            if values.format != "json" or line.startswith("error: "):
+                terminal.say(console, line)
+
+        overdue.watch(say)
         try:
-            found = _with_units(found)
+            with stages.told("playing to look at units", say):
+                found = _with_units(found)
         except UsageError as error:
-            terminal.say(console, f"error: {error}")
+            say(f"error: {error}")
             return WRONG_USAGE
     if values.format == "json":
         terminal.say(console, json.dumps(diagnosis.make(found).as_dict(), indent=2))

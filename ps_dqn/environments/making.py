@@ -18,6 +18,7 @@ from ps_dqn.environments import (
     listed,
     masks,
     named,
+    overdue,
     own_form,
     parts,
     pool,
@@ -39,7 +40,8 @@ def describe(config: Environment) -> EnvironmentSpec:
     Raises:
         UsageError: it cannot be made, or a DQN cannot act in it.
     """
-    with contextlib.closing(make_vector(config, 1)) as env:
+    made = overdue.within(config.env_timeout)
+    with made, contextlib.closing(make_vector(config, 1)) as env:
         spec = _looked_at(config, env)
         with _first_steps(config):
             masks.refuse_none(config, spec)

@@ -1,16 +1,17 @@
-"""Environments that never return, in a worker's own process.
+"""Environments that never return, in the process that has them: a worker's, an evaluator's.
 
 Nothing interrupts them, and whoever waits for them would wait for good. So the process ends: where
 it is of this machine the coordinator starts another, elsewhere whoever has started it does.
 """
 
+import contextlib
 import multiprocessing
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn
 
 EXIT_CODE = 1
@@ -31,9 +32,19 @@ class _Call(NamedTuple):
 _under_way: dict[int, _Call] = {}
 
 
-def begins(limit: float) -> None:
-    """This thread goes into environments, each of which may take so long (seconds)."""
-    _under_way[threading.get_ident()] = _Call(time.monotonic(), limit, None)
+@contextlib.contextmanager
+def within(limit: float) -> Iterator[None]:
+    """In a block this thread is in environments, each of which may take so long (seconds)."""
+    thread = threading.get_ident()
+    around = _under_way.get(thread)
+    _under_way[thread] = _Call(time.monotonic(), limit, None)
+    try:
+        yield
+    finally:
+        if around is None:
+            del _under_way[thread]
+        else:
+            _under_way[thread] = around._replace(since=time.monotonic())
 
 
 def goes_on(write_down: Callable[[str], None] | None) -> None:
@@ -43,14 +54,14 @@ def goes_on(write_down: Callable[[str], None] | None) -> None:
         _under_way[thread] = _Call(time.monotonic(), call.limit, write_down)
 
 
-def ends() -> None:
-    """This thread is back."""
-    _under_way.pop(threading.get_ident(), None)
+def watch(tell: Callable[[str], None] | None = None) -> None:
+    """From now on, ends this process if an environment takes too long.
 
-
-def watch() -> None:
-    """From now on, ends this process if an environment takes too long."""
-    threading.Thread(target=_watch, name="environments", daemon=True).start()
+    Args:
+        tell: takes a line for people; None: standard error is theirs.
+    """
+    arguments = (tell or _print_error,)
+    threading.Thread(target=_watch, args=arguments, name="environments", daemon=True).start()
 
 
 def end_process(code: int) -> NoReturn:
@@ -60,13 +71,17 @@ def end_process(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _watch() -> None:
+def _print_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _watch(tell: Callable[[str], None]) -> None:
     before: set[tuple[int, _Call]] = set()
     while True:
         time.sleep(PERIOD)
         late = _late()
         for thread, call in before & late:
-            _say(thread, call)
+            _say(thread, call, tell)
             end_process(EXIT_CODE)
         before = late
 
@@ -76,11 +91,11 @@ def _late() -> set[tuple[int, _Call]]:
     return {each for each in list(_under_way.items()) if now - each[1].since > each[1].limit}
 
 
-def _say(thread: int, call: _Call) -> None:
+def _say(thread: int, call: _Call, tell: Callable[[str], None]) -> None:
     """Where it hangs, and how to make it hang again."""
     what = f"did not return within --env_timeout={call.limit:g} s"
     if frame := sys._current_frames().get(thread):
         print("".join(traceback.format_stack(frame)), file=sys.stderr)
     if call.write_down is not None:
         call.write_down(what)
-    print(f"error: an environment {what}: this worker ends", file=sys.stderr, flush=True)
+    tell(f"error: an environment {what}: this process ends")

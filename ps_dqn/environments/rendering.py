@@ -6,8 +6,10 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 
 from ps_dqn.config import Environment
@@ -78,6 +80,25 @@ def looks(config: Environment, mode: str) -> Looks:
         f"--env_id={config.env_id}: cannot be shown, its render modes are {listed}, and {mode} is "
         f"needed{hint}"
     )
+
+
+@contextlib.contextmanager
+def drawn(env_id: str) -> Iterator[None]:
+    """Refuses, of what environments draw with in a block, what is missing or finds no screen.
+
+    Raises:
+        UsageError: with the environment and what to do.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, gymnasium.error.DependencyNotInstalled):
+            hint = 'pip install "ps-dqn[video]" has what Gymnasium\'s own draw with'
+        elif type(error).__module__.partition(".")[0] == "pygame":
+            hint = "--video=film.mp4 needs no screen"
+        else:
+            raise
+        raise UsageError(f"--env_id={env_id}: cannot be drawn ({error}): {hint}") from None
 
 
 def _metadata(config: Environment) -> tuple[list[str], dict[str, Any], tuple[str, ...]]:

@@ -155,11 +155,8 @@ class Environments:
         return self._within_time(self._env.step, actions)
 
     def _within_time(self, call: Callable[..., _Returned], *args: Any, **kwargs: Any) -> _Returned:
-        overdue.begins(self._timeout)
-        try:
+        with overdue.within(self._timeout):
             return call(*args, **kwargs)
-        finally:
-            overdue.ends()
 
     def _begun(
         self, reached: np.ndarray, masks: np.ndarray, done: np.ndarray, infos: dict[str, Any]

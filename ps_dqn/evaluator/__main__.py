@@ -91,6 +91,8 @@ class _Progress:
 
 def _begin_to_follow(values: absl_flags.FlagValues, progress: _Progress) -> None:
     """Answers probes and waits for the run."""
+    if not values.run_dir:
+        raise UsageError("--run_dir is missing: say which run to follow; it need not be there yet")
     if values["checkpoint"].present:
         raise UsageError(
             f"--checkpoint={values.checkpoint}: has no effect with --follow, which plays every "
@@ -127,7 +129,7 @@ def _define() -> absl_flags.FlagValues:
 def _evaluate(
     values: absl_flags.FlagValues, folder: pathlib.Path, progress: _Progress, argv: Sequence[str]
 ) -> int:
-    from ps_dqn.environments import interface
+    from ps_dqn.environments import interface, overdue
     from ps_dqn.run import optional_imports, outputs, stages, terminal
     from ps_dqn.run.checkpoints import Checkpoint, Checkpoints
 
@@ -144,6 +146,7 @@ def _evaluate(
     def say(line: str) -> None:
         terminal.say(console, line)
 
+    overdue.watch(say)
     try:
         with stages.stage("importing TensorFlow", say), optional_imports.hidden():
             from ps_dqn.evaluator import checkpoint_player, following

@@ -121,7 +121,9 @@ class Viewer:
             return frame
         values = self._values(playing)
         title = "logits" if self._player.network.has_policy else "Q-values"
-        return beside(frame, values, self._looks.action_names, title)
+        masks = np.asarray(playing.masks)
+        allowed = masks[0] if masks.shape[1] == len(values) else None
+        return beside(frame, values, self._looks.action_names, title, allowed)
 
     def _values(self, playing: Playing) -> np.ndarray:
         """What actions are chosen by in what is acted on, float [A]."""
@@ -137,6 +139,7 @@ def beside(
     values: np.ndarray,
     names: tuple[str, ...] = (),
     title: str = "Q-values",
+    allowed: np.ndarray | None = None,
 ) -> np.ndarray:
     """A frame with a bar for each value at its right, the largest in another colour.
 
@@ -145,19 +148,23 @@ def beside(
         values: float [A]; of many, the largest are drawn.
         names: of the actions.
         title: what the values are.
+        allowed: the actions that may be taken, bool [A]: others, of which nothing is learned, have
+            no bar. None: all.
 
     Returns:
         uint8 [height, width, 3], higher than the frame where there is no room for all bars.
     """
     from PIL import Image, ImageDraw
 
-    shown = np.sort(np.argsort(-values, kind="stable")[:_MOST_ROWS])
+    ranks = np.argsort(-values, kind="stable")
+    ranks = ranks if allowed is None else ranks[allowed[ranks]]
+    shown, ranked = np.sort(ranks[:_MOST_ROWS]), values[ranks]
     height = max(frame.shape[0], _ROW * (len(shown) + 1))
     picture = Image.new("RGB", (frame.shape[1] + _PANEL, height), _BACKGROUND)
     picture.paste(Image.fromarray(frame), (0, 0))
     draw = ImageDraw.Draw(picture)
-    left, low, best = frame.shape[1] + 8, float(values.min()), int(values.argmax())
-    span = max(float(values.max()) - low, 1e-9)
+    left, low, best = frame.shape[1] + 8, float(ranked[-1]), int(ranks[0])
+    span = max(float(ranked[0]) - low, 1e-9)
     draw.text((left, 2), title, fill=_FOREGROUND)
     for row, action in enumerate(shown, start=1):
         top = row * _ROW

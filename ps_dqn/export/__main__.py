@@ -112,7 +112,8 @@ def _check(values: absl_flags.FlagValues) -> None:
 
 
 def _export(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
-    from ps_dqn.run import outputs, terminal
+    from ps_dqn.environments import overdue
+    from ps_dqn.run import outputs, stages, terminal
 
     config, checkpoint = run_folder.of_values(values, folder)
     output = paths.named("--output", values.output)
@@ -126,8 +127,9 @@ def _export(values: absl_flags.FlagValues, folder: pathlib.Path) -> int:
     def say(line: str) -> None:
         terminal.say(console, line)
 
+    overdue.watch(say)
     try:
-        with optional_imports.hidden():
+        with stages.stage("importing TensorFlow", say), optional_imports.hidden():
             from ps_dqn.export import exporting
 
         wanted = exporting.Wanted(

@@ -1,7 +1,6 @@
 """What the manifests should say beside what other flags do: files of the user's, and values."""
 
 import json
-import pathlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from ps_dqn.errors import UsageError
 from ps_dqn.kubernetes.names import ROLES
 from ps_dqn.kubernetes.plan import Patch
+from ps_dqn.run import paths
 
 _VERSIONS = {"Job": "batch/v1", "StatefulSet": "apps/v1", "Deployment": "apps/v1"}
 _DOT = re.compile(r"(?<!\\)\.")
@@ -30,7 +30,7 @@ def read(files: Sequence[str], values: Sequence[str]) -> tuple[Patch, ...]:
 
 def _content(file: str) -> bytes:
     try:
-        return pathlib.Path(file).read_bytes()
+        return paths.named("--patch", file).read_bytes()
     except OSError as error:
         raise UsageError(f"--patch={file}: {error.strerror}") from None
 

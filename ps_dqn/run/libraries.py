@@ -36,6 +36,7 @@ def settle() -> None:
         config.set_image_data_format("channels_last")
         config.set_floatx("float32")
         config.set_epsilon(1e-7)
+        config.set_dtype_policy("float32")
 
 
 @contextlib.contextmanager
@@ -54,6 +55,7 @@ def settled() -> Iterator[None]:
             f"set KERAS_BACKEND={KERAS_BACKEND} before it is imported"
         )
     before = config.image_data_format(), config.floatx(), config.epsilon()
+    policy = config.dtype_policy()
     settle()
     try:
         yield
@@ -61,3 +63,4 @@ def settled() -> Iterator[None]:
         config.set_image_data_format(before[0])
         config.set_floatx(before[1])
         config.set_epsilon(before[2])
+        config.set_dtype_policy(policy)

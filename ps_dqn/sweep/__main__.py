@@ -275,7 +275,10 @@ def _run(
     results.show(console, sweep, folder, values.metric)
     if sweep.received:
         return signals.exit_code_of(sweep.received)
-    return signals.FAILED if sweep.failed else 0
+    if sweep.failed:
+        return signals.FAILED
+    # Somebody has ended runs, and not the sweep: the same command goes on with them.
+    return signals.START_AGAIN if sweep.interrupted else 0
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,6 +1,7 @@
 """What a run has left on disk, read back: its settings, its measures and how it ended."""
 
 import contextlib
+import csv
 import dataclasses
 import json
 import math
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ps_dqn import config as configuration
+from ps_dqn.errors import UsageError
 from ps_dqn.run import directory, paths
 
 
@@ -60,20 +62,35 @@ def read(path: pathlib.Path) -> Measured:
 
     Raises:
         FolderError: it cannot be looked at.
+        UsageError: something else is in its files.
     """
     flagfile = path / directory.FLAGFILE
     with paths.looking(str(path)):
-        text = flagfile.read_text(encoding="utf-8") if flagfile.exists() else ""
+        try:
+            text = flagfile.read_text(encoding="utf-8") if flagfile.exists() else ""
+        except UnicodeDecodeError as error:
+            raise _damaged(flagfile, error) from None
         return Measured(path, settings(text.splitlines()), rows(path), _summary(path))
 
 
 def rows(path: pathlib.Path) -> list[dict[str, float]]:
-    """The rows of a run's metrics.csv; one that is being written is left out."""
+    """The rows of a run's metrics.csv; one that is being written is left out.
+
+    Raises:
+        UsageError: there is something else in it.
+    """
     found = []
-    for row in directory.read_metrics(path):
-        if None not in row.values():
-            found.append({name: float(value or math.nan) for name, value in row.items()})
+    try:
+        for row in directory.read_metrics(path):
+            if None not in row.values():
+                found.append({name: float(value or math.nan) for name, value in row.items()})
+    except (ValueError, TypeError, csv.Error) as error:
+        raise _damaged(path / directory.METRICS, error) from None
     return found
+
+
+def _damaged(path: pathlib.Path, error: Exception) -> UsageError:
+    return UsageError(f"{path}: is damaged ({error}): leave this run out")
 
 
 def settings(lines: Iterable[str]) -> dict[str, str]:
@@ -96,5 +113,5 @@ def settings(lines: Iterable[str]) -> dict[str, str]:
 def _summary(path: pathlib.Path) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError):  # there is none, or it is being written
         content = json.loads((path / directory.SUMMARY).read_text(encoding="utf-8"))
-        return content if "reason" in content else None
+        return content if isinstance(content, dict) and "reason" in content else None
     return None

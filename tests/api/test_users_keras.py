@@ -24,8 +24,10 @@ with np.load("seen.npz") as data:
     found = policy.outputs(dict(data), None, False)
 np.savez("found.npz", **found)
 from keras import config
+print(config.dtype_policy().name)
 print(config.backend(), config.image_data_format(), config.floatx(), config.epsilon())
 """
+POLICY = "import keras; keras.config.set_dtype_policy('mixed_bfloat16')"
 KINDS: dict[str, dict[str, Any]] = {
     "recurrent": {},
     "plain": {"env_kwargs": kinds_of_runs.shown("image"), "network": "minatar"},
@@ -39,7 +41,8 @@ def write_flags(config: Config, folder: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "first"), [("recurrent", ""), ("plain", ""), ("plain", "import keras")]
+    ("kind", "first"),
+    [("recurrent", ""), ("plain", ""), ("plain", "import keras"), ("recurrent", POLICY)],
 )
 def test_a_policy_answers_as_it_does_elsewhere(
     kind: str, first: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
@@ -61,7 +64,9 @@ def test_a_policy_answers_as_it_does_elsewhere(
 
     assert done.returncode == 0, done.stderr
     # The user's own program goes on with what was set for it.
-    assert done.stdout.splitlines()[-1] == "tensorflow channels_first float16 0.1"
+    policy, others = done.stdout.splitlines()[-2:]
+    assert others == "tensorflow channels_first float16 0.1"
+    assert policy == ("mixed_bfloat16" if first == POLICY else "float16")
     with np.load(tmp_path / "found.npz") as found:
         name = greedy.chosen_by(wanted)
         assert found[name].dtype == np.float32

@@ -60,7 +60,7 @@ def test_the_process_ends_and_says_where_it_hangs(tmp_path):
     assert "time.sleep(10_000)" in ended.stderr
     last = ended.stderr.splitlines()[-1]
     assert last == (
-        "error: an environment did not return within --env_timeout=1.5 s: this worker ends"
+        "error: an environment did not return within --env_timeout=1.5 s: this process ends"
     )
     [path] = tmp_path.glob("env-failure-*.json")
     content = json.loads(path.read_text())
@@ -90,15 +90,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_each_environment_of_a_vector_has_its_time(clock):
-    overdue.begins(10.0)
-    for clock[0] in (9.0, 18.0, 27.0):
-        assert not overdue._late()
-        overdue.goes_on(print)
-    clock[0] = 38.0
-    [(_, call)] = overdue._late()
-    assert call.write_down is print
-    overdue.ends()
+    with overdue.within(10.0):
+        for clock[0] in (9.0, 18.0, 27.0):
+            assert not overdue._late()
+            overdue.goes_on(print)
+        clock[0] = 38.0
+        [(_, call)] = overdue._late()
+        assert call.write_down is print
     assert not overdue._late()
+
+
+def test_what_is_around_goes_on_when_it_is_back(clock):
+    with overdue.within(10.0):
+        with overdue.within(5.0):
+            clock[0] = 9.0
+            assert len(overdue._late()) == 1
+        assert not overdue._late()
+        clock[0] = 20.0
+        assert len(overdue._late()) == 1
 
 
 def test_an_environment_outside_of_a_vector_is_not_looked_at(clock):

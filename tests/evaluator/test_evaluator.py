@@ -1,16 +1,19 @@
 """The evaluator, on runs that are over and on those that go on."""
 
 import csv
+import json
 import pathlib
 import signal
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 from support import seen_by
+from support.command_lines import only_error
 from support.processes import Processes
 
-from ps_dqn.environments import guard
+from ps_dqn.environments import guard, overdue
 from ps_dqn.errors import FolderError
 from ps_dqn.evaluator import __main__ as evaluator
 from ps_dqn.evaluator import following
@@ -101,6 +104,35 @@ def test_which_checkpoint_has_no_meaning_for_one_that_follows(
         "error: --checkpoint=newest: has no effect with --follow, which plays every newest one; "
         "leave it out"
     ]
+
+
+def test_whom_to_follow_is_to_be_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        evaluator.main(["evaluate", "--follow"])
+    assert left.value.code == signals.WRONG_USAGE
+    assert only_error(capsys.readouterr().err).startswith("--run_dir is missing: say which run")
+
+
+@pytest.mark.slow
+def test_an_environment_that_hangs_ends_it_with_a_line(
+    processes: Processes, tmp_path: pathlib.Path
+) -> None:
+    kwargs = json.dumps({"hangs_in": "reset"})
+    (tmp_path / "flags.txt").write_text(
+        f"--env_id=support.hanging_env:Hanging\n--env_kwargs={kwargs}\n--hidden_sizes=8\n"
+        "--dueling=false\n--layer_norm=false\n"
+    )
+    vector = np.ones(2 * 8 + 8 + 8 * 2 + 2, np.float32)
+    state = State(vector, vector, vector, (), Counters(1, 9, 640, 0, 9))
+    (tmp_path / directory.CHECKPOINTS).mkdir()
+    Checkpoints(tmp_path / directory.CHECKPOINTS, keep=1).save_newest(state, 1.0)
+    words = ("--checkpoint=newest", "--env_timeout=1.5")
+    tests = str(pathlib.Path(__file__).parents[1])
+    running = processes.start("-m", "ps_dqn.evaluator", str(tmp_path), *words, PYTHONPATH=tests)
+    assert running.ended(120) == overdue.EXIT_CODE
+    assert running.lines[-1] == (
+        "error: an environment did not return within --env_timeout=1.5 s: this process ends"
+    )
 
 
 @pytest.mark.slow

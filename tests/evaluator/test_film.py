@@ -102,6 +102,14 @@ def test_the_largest_q_value_has_the_longest_bar_in_another_colour() -> None:
     assert np.flatnonzero(is_best).max() < 3 * 18
 
 
+def test_what_may_not_be_done_has_no_bar() -> None:
+    frame = np.full((20, 30, 3), 200, np.uint8)
+    values, allowed = np.array([0.5, 9.0, -1.0]), np.array([True, False, True])
+    drawn = film.beside(frame, values, ("NOOP", "FIRE", "UP"), allowed=allowed)
+    without = film.beside(frame, values[[0, 2]], ("NOOP", "UP"))
+    np.testing.assert_array_equal(drawn, without)
+
+
 class Images(gymnasium.Env):
     """Cannot render; observes images of 8 × 6 points that change."""
 
@@ -199,3 +207,22 @@ def test_a_small_form_is_written_beside_it(tmp_path: pathlib.Path) -> None:
     frames = imageio.imread(small, index=None)
     assert frames.shape[1:] == (213, 320, 3)
     assert 2 <= len(frames) <= heard[0].length + 1  # of frames that are alike one is written
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (gymnasium.error.DependencyNotInstalled("pygame is not installed"), r'"ps-dqn\[video\]"'),
+        (type("error", (Exception,), {"__module__": "pygame"})("no screen"), "--video=film.mp4"),
+    ],
+    ids=["a package", "a screen"],
+)
+def test_what_is_missing_to_draw_with_is_said(error: Exception, hint: str) -> None:
+    said = rf"^--env_id=CartPole-v1: cannot be drawn \({error}\): .*{hint}"
+    with pytest.raises(UsageError, match=said), rendering.drawn("CartPole-v1"):
+        raise error
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with pytest.raises(ZeroDivisionError), rendering.drawn("CartPole-v1"):
+        raise ZeroDivisionError

@@ -165,7 +165,7 @@ def test_a_remote_worker_whose_environment_stands_still_ends(
         "a worker to end",
     )
     assert gone.ended(10) == 1
-    assert gone.count("did not return within --env_timeout=10 s: this worker ends") == 1, gone.text
+    assert gone.count("did not return within --env_timeout=10 s: this process ends") == 1, gone.text
     goes_on(running)
     worker = tasks.index(gone) - 1
     start("worker", worker)

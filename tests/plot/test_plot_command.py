@@ -91,6 +91,9 @@ def test_settings_are_compared_over_environments(
     assert "all, as shares" in capsys.readouterr().out
 
 
+DAMAGED = ["--output=of-a-damaged-run.png"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -100,6 +103,7 @@ def test_settings_are_compared_over_environments(
         (["--table=none", "--output="], "leaves nothing to show"),
         (["--output=flags.txt/x.png"], "--output=flags.txt/x.png: cannot be written"),
         (["--outptu=x.png"], "outptu"),
+        (DAMAGED, "0.001-0/metrics.csv: is damaged (could not convert string to float: '\\x00"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -110,6 +114,10 @@ def test_mistakes_are_one_line(
     said: str,
 ) -> None:
     monkeypatch.chdir(runs / "0.001-0")
+    if words == DAMAGED:
+        content = pathlib.Path("metrics.csv").read_text()
+        last = content.splitlines()[-1]
+        pathlib.Path("metrics.csv").write_text(content + "\0" + last.lstrip("0123456789") + "\n")
     with pytest.raises(SystemExit) as left:
         plot.main(["plot", str(runs), *words])
     assert left.value.code == 2

@@ -111,7 +111,7 @@ def test_the_command_makes_one_file_of_all(
         (("--input=nowhere", "--output=kept.npz"), "--input=nowhere: there is no replay below it"),
         (("--input=run", "--output=kept"), "--output=kept: name the .npz file to write"),
         (("--output=kept.npz",), "--input=: there is no replay below it"),
-        (("--input=run", "--output=no/kept.npz"), "--output=no/kept.npz: No such file"),
+        (("--input=run", "--output=taken/kept.npz"), "--output=taken/kept.npz: cannot be written"),
         (("--inputs=run",), "there is no such flag"),
     ],
 )
@@ -123,6 +123,7 @@ def test_mistakes_are_refused_in_one_line(
     reason: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
     ended(tmp_path / "run")
     with pytest.raises(SystemExit) as left:
         demonstrations.main(["", *words])

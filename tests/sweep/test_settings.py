@@ -7,6 +7,7 @@ import pytest
 from support.command_lines import parsed
 
 from ps_dqn.flags import experiment
+from ps_dqn.run import signals
 from ps_dqn.sweep import __main__ as sweep
 from ps_dqn.sweep.running import Sweep
 
@@ -58,3 +59,18 @@ def test_what_runs_is_what_was_checked(
     for words, point in zip(all_words, varied, strict=True):
         wanted = parsed(*common, f"--{point}")
         assert experiment.read(parsed(*words)) == experiment.read(wanted)
+
+
+def test_what_was_interrupted_is_no_success(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has ended a run, and not the sweep: what follows a sweep is not to follow."""
+
+    def run(self: Sweep) -> None:
+        while self._ask():
+            pass
+        self.interrupted.extend(self._waiting)
+
+    monkeypatch.setattr(Sweep, "run", run)
+    words = [f"--output={tmp_path}", "--seeds=1", "--vary=gamma=0.9"]
+    assert sweep.main(["sweep", *words]) == signals.START_AGAIN
