@@ -65,6 +65,7 @@ def check_workers(config: Topics, num_workers: int, is_remote: bool) -> None:
             f"--backup_workers={backup}: must be less than --num_workers={num_workers}, a round "
             f"waits for the others"
         )
+    strategy.check_trimming(config.parameter_server, config.topology.pushing(num_workers) - backup)
     _check_pace(config, config.topology.pushing(num_workers))
     least = config.faults.min_workers
     if least > num_workers:

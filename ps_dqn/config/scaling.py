@@ -38,6 +38,11 @@ from ps_dqn.config.topics import Topics
 C = TypeVar("C", bound=Topics)
 
 
+def num_trimmed(fraction: float, size: int) -> int:
+    """Pushes of a round of this size that do not count at either end; one is always left."""
+    return min(int(fraction * size), (size - 1) // 2)
+
+
 def share_out(config: C, num_workers: int) -> C:
     """What is left of a run to each of so many workers, and how they push.
 

@@ -1,5 +1,8 @@
 """What goes with each way of holding the parameters, and what does not."""
 
+import math
+
+from ps_dqn.config import scaling
 from ps_dqn.config.faults import Faults
 from ps_dqn.config.run import ParameterServer
 from ps_dqn.config.topics import Topics
@@ -82,3 +85,23 @@ def _check_all_reduce(options: ParameterServer, faults: Faults) -> None:
             raise UsageError(
                 f"--{name}={value}: does not go with --strategy=all_reduce; {what_to_do}"
             )
+
+
+def check_trimming(options: ParameterServer, size: int) -> None:
+    """Refuses a trimmed mean of which nothing is trimmed, of rounds of so many pushes.
+
+    Raises:
+        UsageError: with the flag and what to do.
+    """
+    if options.aggregation != "trimmed_mean":
+        return
+    if size < 3:
+        raise UsageError(
+            f"--aggregation=trimmed_mean: has no effect on rounds of {size} pushes, of which one "
+            f"that is wrong cannot be told from the other; it needs three workers or more"
+        )
+    if not scaling.num_trimmed(options.trim_fraction, size):
+        raise UsageError(
+            f"--trim_fraction={options.trim_fraction:g}: takes nothing off rounds of {size} "
+            f"pushes; say {math.ceil(100 / size) / 100:g} or more"
+        )

@@ -261,7 +261,7 @@ class Training:
         if self._progress.interval.ledger.num_reports:
             self._write_train_row([], [])  # servers may not answer
         if self._evaluations.is_running:
-            self._course.evaluation_lost()
+            self._course.evaluation_lost(self._evaluations.confirms)
 
     def _evaluate_finally(self) -> None:
         """Evaluates the last parameters, or says why it does not."""

@@ -231,7 +231,7 @@ class TrimmedMean(Synchronous):
     @property
     def _num_trimmed(self) -> int:
         """Pushes that do not count at either end."""
-        return num_trimmed(self._config.trim_fraction, self._usual_size)
+        return scaling.num_trimmed(self._config.trim_fraction, self._usual_size)
 
     def combine(self, vectors: tuple[np.ndarray, ...], weights: list[float]) -> np.ndarray:
         """The mean of each coordinate without `trim_fraction` of the round at either end."""
@@ -268,11 +268,6 @@ def age_weight(age: int, config: ParameterServer) -> float:
     if cutoff:
         gate = 0.5 * (1 + math.cos(math.pi * min(age / cutoff, 1.0)))
     return math.exp(-decay * age) * gate
-
-
-def num_trimmed(fraction: float, size: int) -> int:
-    """Pushes of a round of this size that do not count at either end; one is always left."""
-    return min(int(fraction * size), (size - 1) // 2)
 
 
 def _between(vectors: tuple[np.ndarray, ...], low: int, high: int) -> np.ndarray:

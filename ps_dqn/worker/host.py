@@ -7,6 +7,7 @@ flags of its own, and one that was restarted becomes whole again by itself.
 import functools
 import math
 import pathlib
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -69,6 +70,8 @@ class WorkerHost:
         self._evaluating_since = math.nan  # `time.perf_counter()`; NaN: it plays none
         self.recording: Recording | None = None
         self._fence = fence = Fence()
+        # What one closure builds, which may take long, the one that follows it goes on with.
+        self._building = threading.Lock()
         # What closures and the coordinator call; `calls` has what they exchange. All of it from the
         # beginning: an old closure may call where there is no run any more.
         self.methods: dict[str, Callable[..., Any]] = {
@@ -159,17 +162,20 @@ class WorkerHost:
     def _begin(self, *arrays: Any) -> Begun:
         """Starts a closure, from the fields of `Begin`."""
         begin, closure = Begin(*arrays), self._fence.begin()
-        self._open(Rejoin(*begin[: len(Rejoin._fields)]))
         tickets, sizes = Tickets(*map(int, begin.tickets)), Sizes(*map(int, begin.sizes))
-        if self._learning is None:
-            try:
-                self._learning = self._made(begin, sizes)
-            except UsageError as error:
-                if tickets.others:  # the run is not this task's to end
-                    self._end(error)
-                raise
-            self._whose = begin.run_id, begin.config, sizes
-        return Begun(np.int64(closure), self._learning.begin(tickets))
+        with self._building:
+            self._fence.check(closure)
+            self._open(Rejoin(*begin[: len(Rejoin._fields)]))
+            if self._learning is None:
+                try:
+                    self._learning = self._made(begin, sizes)
+                except UsageError as error:
+                    if tickets.others:  # the run is not this task's to end
+                        self._end(error)
+                    raise
+                self._whose = begin.run_id, begin.config, sizes
+            self._fence.check(closure)
+            return Begun(np.int64(closure), self._learning.begin(tickets))
 
     def _made(self, begin: Begin, sizes: Sizes) -> Session:
         """Its part in a run.
@@ -220,19 +226,21 @@ class WorkerHost:
     def _evaluate_begin(self, *arrays: Any) -> tuple[np.int64, Playing]:
         """Starts an evaluation, of episodes that a seed decides; its closure's number first."""
         *whose, seed, episodes = arrays
-        closure = self._fence.begin()
-        self._open(Rejoin(*whose))
-        if self._learning is not None:
-            self._learning.cut_off()
-        self._lap("dispatch", then="evaluation")
-        self._evaluating_since = time.perf_counter()
-        episodes = int(episodes)
-        if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
-            if self._evaluation is not None:
-                self._evaluation.environments.close()
-            with timeline.span("building environments to evaluate in"):
-                self._evaluation = Evaluation(self._config, episodes)
-        return np.int64(closure), self._evaluation.begin(int(seed))
+        closure, episodes = self._fence.begin(), int(episodes)
+        with self._building:
+            self._fence.check(closure)
+            self._open(Rejoin(*whose))
+            if self._learning is not None:
+                self._learning.cut_off()
+            self._lap("dispatch", then="evaluation")
+            self._evaluating_since = time.perf_counter()
+            if self._evaluation is None or self._evaluation.environments.num_envs != episodes:
+                if self._evaluation is not None:
+                    self._evaluation.environments.close()
+                with timeline.span("building environments to evaluate in"):
+                    self._evaluation = Evaluation(self._config, episodes)
+            self._fence.check(closure)
+            return np.int64(closure), self._evaluation.begin(int(seed))
 
     def _evaluate_step(self, *arrays: Any) -> Playing:
         """Acts once in every environment of the evaluation, from the fields of `Acted`."""

@@ -24,6 +24,17 @@ from ps_dqn.errors import UsageError
             "--min_workers=3: the run is for 2, so at most as many can be there",
         ),
         (
+            {"aggregation": "trimmed_mean", "trim_fraction": 0.3},
+            *(3, False),
+            "--trim_fraction=0.3: takes nothing off rounds of 3 pushes; say 0.34 or more",
+        ),
+        (
+            {"aggregation": "trimmed_mean", "backup_workers": 1},
+            *(3, False),
+            "--aggregation=trimmed_mean: has no effect on rounds of 2 pushes, of which one that is "
+            "wrong cannot be told from the other; it needs three workers or more",
+        ),
+        (
             {"ps_recovery_timeout": 30.0},
             *(2, False),
             "--ps_recovery_timeout=30: goes with --cluster=remote alone, a cluster of this machine "

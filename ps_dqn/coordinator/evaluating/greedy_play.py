@@ -59,6 +59,11 @@ class Evaluations:
         """Whether one is on its way."""
         return bool(self._missing)
 
+    @property
+    def confirms(self) -> bool:
+        """Whether that is a confirmation."""
+        return self._purpose == _CONFIRMATION
+
     def start(self, env_steps: int) -> None:
         """Freezes the average and plays with it, on seeds that depend on `env_steps`."""
         self._begin(_EVALUATION, env_steps, self._config.eval_episodes)
@@ -87,7 +92,6 @@ class Evaluations:
 
     def on_part(self, counters: np.ndarray, returns: np.ndarray) -> Evaluation | None:
         """Takes one part; the evaluation if it was the last."""
-        confirms = self._purpose == _CONFIRMATION
         if self._freezes_itself:
             self._counters = Counters(*(int(each) for each in counters))
         self._returns.append(returns)
@@ -95,7 +99,9 @@ class Evaluations:
         if self._missing:
             return None
         timeline.add(_SPANS[self._purpose], self._began, lane=timeline.BESIDE)
-        return Evaluation(self._counters, np.concatenate(self._returns), confirms, self._network)
+        return Evaluation(
+            self._counters, np.concatenate(self._returns), self.confirms, self._network
+        )
 
     @property
     def _freezes_itself(self) -> bool:

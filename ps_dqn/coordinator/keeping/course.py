@@ -59,9 +59,15 @@ class Course:
         self._next_evaluation = env_steps + self._eval_period
         return True
 
-    def evaluation_lost(self) -> None:
-        """The one on its way is lost with the connection: the next connection begins with one."""
+    def evaluation_lost(self, confirms: bool = False) -> None:
+        """The one on its way is lost with the connection: the next connection begins with one.
+
+        Args:
+            confirms: it was the confirmation of the last one, which counts anew then.
+        """
         self._next_evaluation = 0
+        if confirms:
+            self.in_a_row = max(self.in_a_row - 1, 0)
 
 
 def _next(before: int, env_steps: int, period: int) -> int:

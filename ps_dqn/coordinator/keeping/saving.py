@@ -50,9 +50,9 @@ class Saving:
 
     def now_and_then(self, seconds: float) -> bool:
         """Saves where it is time; whether it wrote. Takes the training so far (seconds)."""
+        if self._unwritten is not None and time.perf_counter() > self._next_try:
+            self._write_best()
         if time.perf_counter() < self._due:
-            if self._unwritten is not None and time.perf_counter() > self._next_try:
-                self._write_best()
             if self.snapshots.is_due:
                 self.snapshots.take(self._store, seconds)
             return False

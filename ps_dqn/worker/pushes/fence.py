@@ -32,6 +32,15 @@ class Fence:
             self._closure += 1
             return self._closure
 
+    def check(self, closure: int) -> None:
+        """Turns a closure away that another has followed.
+
+        Raises:
+            Superseded: this one.
+        """
+        if closure != self._closure:
+            raise Superseded
+
     def end(self) -> None:
         """No closure is under way that matters; a step of an environment may end later."""
         with self._exchanging:
@@ -63,6 +72,5 @@ class Fence:
         self, lock: threading.Lock, method: Callable[..., Any], closure: Any, *inputs: Any
     ) -> Any:
         with lock:
-            if int(closure) != self._closure:
-                raise Superseded
+            self.check(int(closure))
             return method(*inputs)

@@ -60,6 +60,15 @@ def test_an_evaluation_that_was_lost_is_made_at_once(course: Course) -> None:
     assert course.evaluates(451)
 
 
+def test_one_whose_confirmation_was_lost_counts_once(course: Course) -> None:
+    course.begin(at(0), 0.0)
+    course.last, course.in_a_row = Evaluation(at(400), np.zeros(2)), 3
+    course.evaluation_lost(confirms=True)
+    course.begin(at(400), 1.0)
+    assert course.in_a_row == 2
+    assert course.evaluates(401)
+
+
 def test_evaluations_in_a_row_are_of_what_the_run_still_has(course: Course) -> None:
     course.begin(at(0), 0.0)
     course.last, course.in_a_row = Evaluation(at(400), np.zeros(2)), 2
