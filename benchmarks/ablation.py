@@ -42,7 +42,7 @@ class Task(NamedTuple):
 
 TASKS = {
     "CartPole-v1": Task("rainbow,cartpole", 5, ()),
-    "MinAtar/Breakout-v0": Task("rainbow,minatar", 3, ("--total_env_steps=300000",)),
+    "MinAtar/Breakout-v0": Task("rainbow,minatar", 3, ("--total_env_steps=100000",)),
 }
 COLUMNS = ("task", "without", "seed", "env_steps", "seconds", "eval_return", "solved")
 
