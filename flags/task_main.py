@@ -10,7 +10,7 @@ from ps_dqn.cluster.server import PortError, check_port
 from ps_dqn.cluster.spec import ClusterSpecError, TaskOptions
 from ps_dqn.errors import UsageError
 from ps_dqn.flags import command_line, experiment, place, tasks
-from ps_dqn.run import compile_cache, libraries
+from ps_dqn.run import compile_cache, libraries, paths
 
 libraries.set_up()
 
@@ -65,6 +65,8 @@ def run(
     try:
         command_line.parse(values, argv)
         spec, task = place.of_task(values, job)
+        if "worker_dir" in more and values.worker_dir:
+            values.worker_dir = str(paths.named("--worker_dir", values.worker_dir))
         if has_tensorflow:
             compile_cache.use(values.compile_cache)
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:

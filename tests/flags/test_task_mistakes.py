@@ -1,5 +1,6 @@
 """Mistakes in the place of a worker or parameter server: exit code 2 and one line."""
 
+import pathlib
 import subprocess
 import sys
 
@@ -7,7 +8,9 @@ import pytest
 from support.command_lines import only_error, tf_config
 from support.programs import RUN_SECONDS
 
-from ps_dqn.flags import task_main
+from ps_dqn.cluster import lifeline
+from ps_dqn.cluster.ports import on_this_machine
+from ps_dqn.flags import task_main, tasks
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,21 @@ def test_task_process_that_is_refused(
     assert ended.returncode == 2
     assert ended.stdout == ""
     only_error(ended.stderr)
+
+
+def test_a_tilde_is_the_home_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No shell expands it behind an equals sign."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(lifeline, "hold_if_given", lambda: None)
+    served: list[object] = []
+
+    def serve(spec: object, task: object, options: object, *others: object) -> None:
+        served.extend(others)
+
+    port = on_this_machine(1, 1).workers[0].rpartition(":")[2]
+    hosts = ("--chief_host=localhost:1", "--ps_hosts=localhost:2", "--task_index=0")
+    words = ["worker", *hosts, f"--worker_hosts=localhost:{port}", "--worker_dir=~/kept"]
+    assert task_main.run(words, "worker", serve, tasks.define_worker_dir) == 0
+    assert served == [str(tmp_path / "kept")]
