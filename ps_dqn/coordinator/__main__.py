@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
         from ps_dqn.cluster import stateful_sets
         from ps_dqn.coordinator import passing
 
-        if isinstance(error, FolderError):  # so the flags could be read
+        if isinstance(error, FolderError) and values.is_parsed():
             folder, kind = pathlib.Path(values.run_dir), tasks.kind_of(values)
             if passing.is_passing(error, folder, kind == "remote"):
                 print(f"error: {error}", file=sys.stderr)

@@ -50,6 +50,7 @@ def test_ctrl_c_ends_the_run_and_comes_out(
     processes.all_gone(60)
 
 
+@pytest.mark.slow
 def test_a_run_ends_in_good_order_when_its_program_is_killed(
     program: Running, processes: Processes, tmp_path: pathlib.Path
 ) -> None:

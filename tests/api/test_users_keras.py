@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support import kinds_of_runs
 from support.programs import run_python
+from support.tiers import tiered
 
 from ps_dqn.config import Config
 from ps_dqn.flags import experiment, run_folder
@@ -28,6 +29,7 @@ print(config.dtype_policy().name)
 print(config.backend(), config.image_data_format(), config.floatx(), config.epsilon())
 """
 POLICY = "import keras; keras.config.set_dtype_policy('mixed_bfloat16')"
+WAYS = [("recurrent", ""), ("plain", ""), ("plain", "import keras"), ("recurrent", POLICY)]
 KINDS: dict[str, dict[str, Any]] = {
     "recurrent": {},
     "plain": {"env_kwargs": kinds_of_runs.shown("image"), "network": "minatar"},
@@ -42,7 +44,7 @@ def write_flags(config: Config, folder: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "first"),
-    [("recurrent", ""), ("plain", ""), ("plain", "import keras"), ("recurrent", POLICY)],
+    tiered(WAYS, quick=[("plain", "import keras"), ("recurrent", POLICY)], slow=WAYS),
 )
 def test_a_policy_answers_as_it_does_elsewhere(
     kind: str, first: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

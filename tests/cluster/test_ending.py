@@ -42,6 +42,7 @@ def test_signals_that_come_together_are_one_request(monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.mark.slow
 def test_a_task_cleans_up_though_it_is_told_twice_at_once(processes: Processes) -> None:
     spec = ports.on_this_machine(1, 1)
     running = processes.start("-c", CLEANS_UP, TF_CONFIG=spec.tf_config(Task("worker", 0)))

@@ -111,6 +111,7 @@ def test_coordinator_whose_main_thread_waits_is_left_alone(start) -> None:
     assert told(running) == [{"lives": True}]
 
 
+@pytest.mark.slow
 def test_supervisor_that_was_stopped_itself_gives_nobody_up(start) -> None:
     running = start("hears")
     running.line_with("waits")

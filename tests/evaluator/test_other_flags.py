@@ -13,6 +13,7 @@ from ps_dqn.evaluator import __main__ as evaluator
 from ps_dqn.run import directory
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_with_other_flags_is_played_with_them(tmp_path: pathlib.Path) -> None:
     config = kinds_of_runs.config("plain")
     folder = kinds_of_runs.folder(config, tmp_path / "run")

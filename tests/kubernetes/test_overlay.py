@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from support.command_lines import only_error
 from support.manifests import K8S, ROOT, Object, kustomize, of_kind, pods, pods_of
+from support.tiers import tiered
 
 from ps_dqn import launch
 from ps_dqn.flags import launching
@@ -36,7 +37,9 @@ def files(folder: pathlib.Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("overlay", launching.OVERLAYS)
+@pytest.mark.parametrize(
+    "overlay", tiered(launching.OVERLAYS, quick=("base", "jobset"), slow=("tfjob", "gpu-worker"))
+)
 def test_it_is_applied_from_another_place_without_this_package(
     overlay: str, write: Write, tmp_path: pathlib.Path
 ) -> None:

@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 from support.programs import run_python
+from support.tiers import tiered
 
 from ps_dqn.run import libraries
 
@@ -29,7 +30,7 @@ def test_what_a_person_has_set_stays(monkeypatch) -> None:
     }
 
 
-@pytest.mark.parametrize("backend", ["jax", ""])
+@pytest.mark.parametrize("backend", tiered(["jax", ""], quick=("jax",), slow=("",)))
 def test_keras_is_not_as_another_project_has_set_it(
     backend: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,6 +224,7 @@ def test_mlflow_has_the_rows_of_a_run_that_was_resumed(
     assert set(run.data.metrics) == {"seconds", *Counters._fields}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of its packages
 def test_mlflow_gets_hyperparameters_that_it_could_not_take_at_first(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

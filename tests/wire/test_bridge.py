@@ -169,6 +169,7 @@ def run(script: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
     return warm.run_python(["-c", script], folder)
 
 
+@pytest.mark.slow
 def test_install_refuses_to_be_second(tmp_path):
     ended = run(
         """

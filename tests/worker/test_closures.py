@@ -186,6 +186,7 @@ def test_synchronous_runs_with_one_seed_are_equal_to_the_bit(in_rounds, coordina
         np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_rounds", [1], indirect=True)
 def test_another_seed_gives_another_run(in_rounds, coordinator, tmp_path):
     _, first = in_rounds

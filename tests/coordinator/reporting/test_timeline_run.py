@@ -108,6 +108,7 @@ def test_a_run_of_several_processes_leaves_one(coordinate) -> None:
     assert "opens at https://ui.perfetto.dev" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_run_of_one_process_leaves_a_row_for_each_task(coordinate) -> None:
     flags = (*FLAGS, "--timeline", "--cluster=in_process", "--num_workers=2", "--num_ps=2")
     folder, ended = coordinate("together", *flags)

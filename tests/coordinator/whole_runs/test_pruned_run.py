@@ -40,7 +40,8 @@ def holds(state: State) -> None:
         assert vector[~gone].any()
 
 
-@pytest.mark.parametrize("pruning", [pytest.param("magnitude", marks=pytest.mark.slow), "rigl"])
+@pytest.mark.slow
+@pytest.mark.parametrize("pruning", ["magnitude", "rigl"])
 def test_a_run_becomes_as_sparse_as_it_is_to_be(coordinate, pruning: str) -> None:
     flags = ("--cluster=in_process", "--num_workers=1", "--num_ps=2", "--num_envs=8", *SMALL)
     options = (f"--pruning={pruning}", "--sparsity=0.8", "--pruning_changes=6")
