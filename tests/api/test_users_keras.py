@@ -42,13 +42,11 @@ def write_flags(config: Config, folder: pathlib.Path) -> None:
     (folder / directory.FLAGFILE).write_text(run_folder.as_flagfile(values))
 
 
-@pytest.mark.parametrize(
-    ("kind", "first"),
-    tiered(WAYS, quick=[("plain", "import keras"), ("recurrent", POLICY)], slow=WAYS),
-)
+@pytest.mark.parametrize("way", tiered(WAYS, quick=WAYS[2:], slow=WAYS[:2]), ids=" ".join)
 def test_a_policy_answers_as_it_does_elsewhere(
-    kind: str, first: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    way: tuple[str, str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kind, first = way
     config = kinds_of_runs.config(kind, **KINDS[kind])
     folder = kinds_of_runs.folder(config, tmp_path / "run")
     write_flags(config, folder)

@@ -28,6 +28,7 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
         "gorila": ("--preset=gorila", "--aggregation=async"),
         "async": ("--aggregation=async", _CHANGES),
         **{name: (f"--aggregation={name}", _CHANGES) for name in ROUNDS},
+        "trimmed_mean": ("--aggregation=trimmed_mean", "--trim_fraction=0.34", _CHANGES),
         "all_reduce": ("--strategy=all_reduce", "--local_updates=1"),
     },
     "precision": {
@@ -77,10 +78,17 @@ def mixes() -> Iterator[Mix]:
     return itertools.product(*AXES.values())
 
 
+def num_workers(mix: Mix) -> int:
+    """Of what a mix is tried with: nothing can be trimmed off two pushes."""
+    return 3 if "trimmed_mean" in mix else 2
+
+
 def flags(mix: Mix) -> list[str]:
-    """What a command is told for it, with two workers."""
-    asked = zip(AXES.values(), mix, strict=True)
-    return [flag for of, choice in asked for flag in (of | OF_IMAGES)[choice]]
+    """What a command is told for it."""
+    asked, count = zip(AXES.values(), mix, strict=True), num_workers(mix)
+    words = [flag for of, choice in asked for flag in (of | OF_IMAGES)[choice]]
+    counts = {f"--num_{who}=2": f"--num_{who}={count}" for who in ("workers", "learners", "actors")}
+    return [counts.get(each, each) for each in words]
 
 
 def covering() -> list[Mix]:

@@ -27,8 +27,9 @@ def refusal(mix: matrix.Mix) -> str:
     """Why it cannot be; no text where it can."""
     try:
         config = experiment.read(parsed(*matrix.flags(mix), *LITTLE))
-        configuration.checks.check_workers(config, 2, is_remote=False)
-        config.shared_by(2)
+        count = matrix.num_workers(mix)
+        configuration.checks.check_workers(config, count, is_remote=False)
+        config.shared_by(count)
     except UsageError as error:
         return str(error)
     return ""
