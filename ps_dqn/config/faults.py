@@ -62,8 +62,8 @@ class Faults:
     )
     drain_timeout: float = option(
         60.0,
-        "At its end the run waits no longer than this for closures that are on their way "
-        "(seconds).",
+        "At its end the run waits no longer than this for closures that are on their way, and for "
+        "evaluations once nobody plays them (seconds).",
         low=0.0,
         finite=False,
     )
