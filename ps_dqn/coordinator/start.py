@@ -116,6 +116,7 @@ def _planned(command: Command) -> tuple[Command, EnvironmentSpec, list[str]]:
     named.check(command.config)
     with timeline.span("looking at the environment"):
         config, environment = first_look.at_environment(command.config.shared_by(num_workers))
+    config = settled.as_before(config, command.flagfile, command.folder)
     resumed.check(command.folder, config, environment)
     observations.check(config, environment)
     if config.run.video_period:

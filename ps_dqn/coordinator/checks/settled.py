@@ -5,7 +5,35 @@ the same run, which may find a busier machine when it looks at the environment, 
 tasks hold only where all of the experiment is the same.
 """
 
+import contextlib
+import dataclasses
+import pathlib
+
 from ps_dqn.config import Config
+from ps_dqn.run import directory
+
+
+def as_before(config: Config, said: str, folder: pathlib.Path) -> Config:
+    """The experiment as another coordinator of the same run has settled it, if one has.
+
+    Once there is a checkpoint the run's flagfile says so by itself; until then all is read from the
+    command line again.
+
+    Args:
+        config: settled by this one.
+        said: the flagfile as it was said.
+        folder: of the run.
+    """
+    if "--overlap=auto" not in said.splitlines():
+        return config
+    with contextlib.suppress(OSError, ValueError):  # there is none, or it is something else
+        before = (folder / directory.FLAGFILE).read_text(encoding="utf-8")
+        for choice in ("on", "off"):
+            options = dataclasses.replace(config.parameter_server, overlap=choice)
+            other = dataclasses.replace(config, parameter_server=options)
+            if flagfile(other, said)[0] == before:
+                return other
+    return config
 
 
 def flagfile(config: Config, before: str) -> tuple[str, list[str]]:

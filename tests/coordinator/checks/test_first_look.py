@@ -124,6 +124,26 @@ def test_the_flagfile_has_what_was_settled() -> None:
     assert settled.flagfile(config, flagfile) == (flagfile, [])  # which people said themselves
 
 
+@pytest.mark.parametrize(
+    ("written", "said", "found"),
+    [
+        ("--overlap=on\n--gamma=0.9\n", "--overlap=auto\n--gamma=0.9\n", "on"),
+        ("--overlap=off\n--gamma=0.9\n", "--overlap=auto\n--gamma=0.9\n", "off"),
+        ("--overlap=on\n--gamma=0.8\n", "--overlap=auto\n--gamma=0.9\n", "off"),
+        ("--overlap=on\n", "--overlap=off\n", "off"),
+        ("", "--overlap=auto\n", "off"),
+    ],
+    ids=["the same run", "found so too", "another run", "said", "none yet"],
+)
+def test_another_coordinator_goes_on_with_what_was_settled(
+    written: str, said: str, found: str, tmp_path: pathlib.Path
+) -> None:
+    if written:
+        (tmp_path / "flags.txt").write_text(written)
+    config = Config.from_values({"overlap": "off"})  # as this one finds it
+    assert settled.as_before(config, said, tmp_path).parameter_server.overlap == found
+
+
 def test_an_environment_whose_steps_fail_is_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match=r"first steps fail \(.*the simulator is gone"):
         overlap(env_kwargs='{"fails": true}')
