@@ -41,7 +41,8 @@ def test_it_writes_the_average_of_a_checkpoint(name: str, run_dir: pathlib.Path)
     ended = run_python([*words, f"--checkpoint={name}"], run_dir.parent)
     assert (ended.returncode, ended.stderr) == (0, "")
     file = {"best": "best.npz", "newest": "updates-000000000006.npz"}[name]
-    assert ended.stdout.splitlines() == [
+    # What takes long is said, too, on a busy machine.
+    assert ended.stdout.splitlines()[-4:] == [
         f"{file} of 4,321 env steps, its average:",
         f"  {output}/network.weights.h5",
         f"  {output}/network.index",
