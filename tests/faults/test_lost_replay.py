@@ -96,7 +96,7 @@ def test_the_run_goes_on_without_a_worker_until_it_is_back(
     processes.all_gone(15)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_one_that_others_start_is_waited_for(processes: Processes, tmp_path: pathlib.Path) -> None:
     """Remote tasks, by host flags; the server comes back with its files at its address."""
     spec = ports.on_this_machine(1, 3, 1)

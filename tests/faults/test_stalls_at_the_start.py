@@ -48,8 +48,7 @@ def test_a_local_task_is_replaced(
     processes.all_gone(10)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("which", ["worker-1", "ps-0"])
+@pytest.mark.parametrize("which", tiered(["worker-1", "ps-0"], slow=("ps-0",)))
 def test_a_remote_task_is_taken_again(
     processes: Processes, tmp_path: pathlib.Path, which: str
 ) -> None:

@@ -10,7 +10,7 @@ SECONDS = 600
 WORKER = 3  # of `support.garbage_env`, which is for the runs' own processes: it changes its process
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_gorilas_scheme_solves_cartpole(coordinate) -> None:
     # To 475 it takes minutes; 195 was what CartPole-v0 asked for.
     flags = "--aggregation=sync", "--target_return=195", "--eval_period=5000"

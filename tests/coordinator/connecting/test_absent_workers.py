@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 FLAGS = ("--aggregation=sync", "--jit_compile=none", "--eval_episodes=2", "--hidden_sizes=16")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rounds_go_on_while_a_worker_hangs_and_wait_for_it_again(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:

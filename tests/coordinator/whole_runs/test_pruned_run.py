@@ -95,7 +95,7 @@ def test_it_goes_with_other_ways_to_learn(coordinate, way: tuple[str, str]) -> N
     assert 3 <= state.mask_number - (pruning == "rigl") <= 4
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_that_is_killed_goes_on_with_its_mask(
     processes: Processes, tmp_path: pathlib.Path
 ) -> None:
