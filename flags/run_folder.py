@@ -240,7 +240,7 @@ def parse_over(folder: pathlib.Path, values: absl_flags.FlagValues, argv: Sequen
         UsageError: the folder is another user's, and would have their code run.
     """
     flagfile = folder / directory.FLAGFILE
-    _content(flagfile)
+    _content(flagfile)  # or it is said that the folder is at fault, and not the flags
     said = {name: values[name].value for name in CODE}
     is_trusted = values.trust_run_dir  # by this command line; the folder cannot say so itself
     command_line.parse_over(flagfile, values, argv)

@@ -83,11 +83,11 @@ def main(argv: Sequence[str]) -> int:
         )
     except (absl_flags.Error, ClusterSpecError, UsageError) as error:
         from ps_dqn.cluster import stateful_sets
-        from ps_dqn.coordinator import passing
+        from ps_dqn.coordinator import transient
 
         if isinstance(error, FolderError) and values.is_parsed():
             folder, kind = pathlib.Path(values.run_dir), tasks.kind_of(values)
-            if passing.is_passing(error, folder, kind == "remote"):
+            if transient.is_transient(error, folder, kind == "remote"):
                 print(f"error: {error}", file=sys.stderr)
                 return START_AGAIN
         sets = values["free_stateful_sets"].value

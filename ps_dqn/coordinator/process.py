@@ -20,7 +20,7 @@ from ps_dqn.cluster import health, local, pulse, stateful_sets, supervisor
 from ps_dqn.cluster.control import Control, TaskDiedError
 from ps_dqn.cluster.spec import Placement, Task
 from ps_dqn.config import Config
-from ps_dqn.coordinator import passing
+from ps_dqn.coordinator import transient
 from ps_dqn.coordinator.keeping.history import History
 from ps_dqn.coordinator.supervision.task_failures import LOST
 from ps_dqn.environments import EnvironmentSpec
@@ -162,8 +162,8 @@ class _CoordinatorProcess:
         print(f"error: {error}", file=sys.stderr, flush=True)  # the log by now
         if isinstance(error, ClusterLostError) and self._signals.received:
             return self._signals.exit_code(is_over=False)  # everything was told to stop
-        prepared = self._prepared.command
-        if passing.is_passing(error, prepared.folder, prepared.placement.kind == "remote"):
+        command = self._prepared.command
+        if transient.is_transient(error, command.folder, command.placement.kind == "remote"):
             return START_AGAIN
         if isinstance(error, UsageError | health.HealthError):
             # Where something was learned with these flags, it is one task that they do not fit.

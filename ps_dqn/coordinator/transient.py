@@ -1,4 +1,4 @@
-"""Errors that may be gone where the same command is started again."""
+"""Transient errors: gone, maybe, where the same command is started again."""
 
 import pathlib
 
@@ -7,7 +7,7 @@ from ps_dqn.errors import FolderError
 from ps_dqn.run import directory
 
 
-def is_passing(error: BaseException, folder: pathlib.Path, is_remote: bool) -> bool:
+def is_transient(error: BaseException, folder: pathlib.Path, is_remote: bool) -> bool:
     """Whether the Job of a run that ends by an error is to start it again.
 
     A folder that cannot be read or written now may be so again, and until then the servers of a run
@@ -18,5 +18,5 @@ def is_passing(error: BaseException, folder: pathlib.Path, is_remote: bool) -> b
         folder: of the run.
         is_remote: others have started its tasks; a pod may also have a run all to itself.
     """
-    may_pass = isinstance(error, FolderError) and stateful_sets.is_pod() and is_remote
-    return may_pass and directory.may_have_begun(folder)
+    is_of_a_job = stateful_sets.is_pod() and is_remote
+    return isinstance(error, FolderError) and is_of_a_job and directory.may_have_begun(folder)
